@@ -1,0 +1,26 @@
+# Sources named *_simd.cc are compiled once for each instruction set, each time into a namespace of its own
+# (NEAP_ISA_NS); device/cpu/isa.h picks one of them when the program runs. Such a file includes only what it must:
+# an inline function that it shares with other files could be linked in its AVX-512 form everywhere.
+set(NEAP_ISAS base v3 v4)
+set(NEAP_ISA_FLAGS_base "")
+set(NEAP_ISA_FLAGS_v3 -march=x86-64-v3)
+set(NEAP_ISA_FLAGS_v4 -march=x86-64-v4 -mprefer-vector-width=512)
+
+function(neap_sources target)
+  set(plain ${ARGN})
+  set(simd ${ARGN})
+  list(FILTER plain EXCLUDE REGEX "_simd\\.cc$")
+  list(FILTER simd INCLUDE REGEX "_simd\\.cc$")
+  target_sources(${target} PRIVATE ${plain})
+  if(NOT simd)
+    return()
+  endif()
+  foreach(isa ${NEAP_ISAS})
+    add_library(${target}_${isa} OBJECT ${simd})
+    target_include_directories(${target}_${isa} PRIVATE include src)
+    target_compile_options(${target}_${isa} PRIVATE ${NEAP_ISA_FLAGS_${isa}} -fvisibility=hidden)
+    target_compile_definitions(${target}_${isa} PRIVATE NEAP_ISA_NS=isa_${isa})
+    target_link_libraries(${target}_${isa} PRIVATE OpenMP::OpenMP_CXX)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_${isa}>)
+  endforeach()
+endfunction()
