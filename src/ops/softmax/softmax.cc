@@ -39,14 +39,14 @@ RowShape row_shape(const Shape& shape) {
   return {.rows = width == 0 ? 0 : shape.count() / width, .width = width};
 }
 
-constinit const OpDef softmax = {.name = "softmax",
+extern constinit const OpDef softmax = {.name = "softmax",
                                  .infer = infer,
                                  .gradient = gradient,
                                  .kernels = kForward,
                                  .kernel_count = std::size(kForward),
                                  .in_place = kInPlace};
 
-constinit const OpDef softmax_grad = {.name = "softmax_grad",
+extern constinit const OpDef softmax_grad = {.name = "softmax_grad",
                                       .infer = same_as_first,
                                       .kernels = kBackward,
                                       .kernel_count = std::size(kBackward),
