@@ -47,9 +47,15 @@ struct Init {
   friend bool operator==(const Init&, const Init&) = default;
 };
 
+// Dropout and batch norm behave differently in the two.
+enum class Mode : std::uint8_t { kTraining, kEvaluation };
+
+// The input that ops with random numbers read: u64 {seed, step, index of the first element in the whole batch}.
+inline constexpr std::string_view kRandomInput = "step.rng";
+
 class Builder {
  public:
-  Builder();
+  explicit Builder(Mode mode = Mode::kTraining);
   explicit Builder(Graph graph);
   ~Builder();
   Builder(const Builder&) = delete;
@@ -66,6 +72,12 @@ class Builder {
   // The same, for the first output.
   Value operator()(std::string_view op, Values inputs, Attrs attrs = {}, std::string name = {});
 
+  // The input named kRandomInput, made when it is first asked for.
+  Value random_key();
+  Mode mode() const { return mode_; }
+  const std::string& scope() const { return scope_; }
+
+  const std::string& name_of(Value value) const;
   const TensorType& type(Value value) const;
   const Shape& shape(Value value) const { return type(value).shape; }
 
@@ -93,6 +105,7 @@ class Builder {
   std::unique_ptr<Graph> graph_;
   std::unordered_map<std::string, int> copies_;  // how often a name was taken
   std::string scope_;
+  Mode mode_ = Mode::kTraining;
 };
 
 }  // namespace neap

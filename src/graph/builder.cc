@@ -10,7 +10,7 @@
 
 namespace neap {
 
-Builder::Builder() : graph_(std::make_unique<Graph>()) {}
+Builder::Builder(Mode mode) : graph_(std::make_unique<Graph>()), mode_(mode) {}
 Builder::Builder(Graph graph) : graph_(std::make_unique<Graph>(std::move(graph))) {}
 Builder::~Builder() = default;
 
@@ -63,6 +63,11 @@ Value Builder::scalar(double value) {
                       .data = std::make_shared<const std::vector<std::byte>>(std::move(data))});
 }
 
+Value Builder::random_key() {
+  const auto known = graph_->find(kRandomInput);
+  return known ? *known : input(std::string(kRandomInput), DType::kU64, {3});
+}
+
 Values Builder::add(std::string_view op, Values inputs, Attrs attrs, std::string name) {
   std::string label = unique(scope_ + (name.empty() ? std::string(op) : std::move(name)));
   std::string layer = scope_.empty() ? "" : scope_.substr(0, scope_.size() - 1);
@@ -77,6 +82,8 @@ Values Builder::add(std::string_view op, Values inputs, Attrs attrs, std::string
 Value Builder::operator()(std::string_view op, Values inputs, Attrs attrs, std::string name) {
   return add(op, std::move(inputs), std::move(attrs), std::move(name)).at(0);
 }
+
+const std::string& Builder::name_of(Value value) const { return graph_->at(value).name; }
 
 const TensorType& Builder::type(Value value) const { return graph_->at(value).type; }
 
