@@ -16,7 +16,7 @@ ORDER = ("core graph device observe recurrent ops onnx autodiff subgraph optimiz
          "train cli").split()
 RANK = {folder: rank for rank, folder in enumerate(ORDER)}
 MAX_LINES = 600
-CPP = (".cc", ".h", ".cu", ".cuh")
+CPP = (".cc", ".h", ".inc", ".cu", ".cuh")
 CODE = (*CPP, ".py", ".sh", ".cmake")
 TEXT = (*CODE, ".md", ".txt", ".yml", ".yaml")
 BY_NAME = ("CMakeLists.txt", "Makefile", "run", ".clang-format", ".clang-tidy")
