@@ -62,8 +62,8 @@ class Builder {
   Builder& operator=(const Builder&) = delete;
 
   Value input(std::string name, DType dtype, Shape shape);
-  Value parameter(std::string name, Shape shape, Init init);     // f32, trained
-  Value buffer(std::string name, Shape shape, double fill = 0);  // f32, kept from step to step, not trained
+  Value parameter(const std::string& name, Shape shape, Init init);     // f32, trained
+  Value buffer(const std::string& name, Shape shape, double fill = 0);  // f32, kept from step to step, not trained
   Value constant(std::string name, TensorType type, std::vector<std::byte> data);
   Value scalar(double value);  // f32 constant of rank 0
 
@@ -75,6 +75,9 @@ class Builder {
   // The input named kRandomInput, made when it is first asked for.
   Value random_key();
   Mode mode() const { return mode_; }
+  // Batch norm uses its running statistics in training too, and leaves them as they are.
+  void freeze_batch_norm(bool frozen) { frozen_batch_norm_ = frozen; }
+  bool has_frozen_batch_norm() const { return frozen_batch_norm_ || mode_ == Mode::kEvaluation; }
   const std::string& scope() const { return scope_; }
 
   const std::string& name_of(Value value) const;
@@ -106,6 +109,7 @@ class Builder {
   std::unordered_map<std::string, int> copies_;  // how often a name was taken
   std::string scope_;
   Mode mode_ = Mode::kTraining;
+  bool frozen_batch_norm_ = false;
 };
 
 }  // namespace neap

@@ -26,7 +26,7 @@ Value Builder::input(std::string name, DType dtype, Shape shape) {
   return graph_->add({.name = std::move(name), .type = {dtype, std::move(shape)}, .role = Role::kInput});
 }
 
-Value Builder::parameter(std::string name, Shape shape, Init init) {
+Value Builder::parameter(const std::string& name, Shape shape, Init init) {
   return graph_->add({.name = scope_ + name,
                       .type = {DType::kF32, std::move(shape)},
                       .role = Role::kParameter,
@@ -34,7 +34,7 @@ Value Builder::parameter(std::string name, Shape shape, Init init) {
                       .init = init});
 }
 
-Value Builder::buffer(std::string name, Shape shape, double fill) {
+Value Builder::buffer(const std::string& name, Shape shape, double fill) {
   return graph_->add({.name = scope_ + name,
                       .type = {DType::kF32, std::move(shape)},
                       .role = Role::kBuffer,
@@ -70,7 +70,7 @@ Value Builder::random_key() {
 
 Values Builder::add(std::string_view op, Values inputs, Attrs attrs, std::string name) {
   std::string label = unique(scope_ + (name.empty() ? std::string(op) : std::move(name)));
-  std::string layer = scope_.empty() ? "" : scope_.substr(0, scope_.size() - 1);
+  std::string layer = scope_.empty() ? label : scope_.substr(0, scope_.size() - 1);
   const NodeId id = graph_->append({.op = &op_named(op),
                                     .name = std::move(label),
                                     .layer = std::move(layer),

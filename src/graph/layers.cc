@@ -55,7 +55,7 @@ Value batch_norm(Builder& g, std::string_view name, Value x, BatchNormOptions o)
   const Value running_var = g.buffer(joined(name, "running_var"), {width}, 1);
   const std::string node(name);
   const Attrs attrs = {{"relu", std::int64_t{o.relu}}};
-  if (g.mode() == Mode::kEvaluation) {
+  if (g.has_frozen_batch_norm()) {
     const Values s = g.add("frozen_stats", {running_mean, running_var}, {{"epsilon", o.epsilon}}, node + ".stats");
     Attrs frozen = attrs;
     frozen.set("frozen", std::int64_t{1});

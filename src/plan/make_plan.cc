@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "core/bytes.h"
 #include "neap/error.h"
@@ -15,9 +16,10 @@ namespace {
 // `compact` renumbers them.
 class Assembler {
  public:
-  Assembler(const Graph& graph, const Costs& costs, const Decisions& decisions)
+  Assembler(const Graph& graph, const Costs& costs, const Decisions& decisions, const StateLayout* layout)
       : graph_(graph),
         costs_(costs),
+        layout_(layout),
         views_(find_views(graph)),
         schedule_(make_schedule(graph, views_, decisions)),
         storage_(assign_storage(graph, schedule_, views_)) {}
@@ -78,14 +80,26 @@ class Assembler {
     }
   }
 
+  // The offset that the state has already, or the next free one; none: it is packed like everything else.
+  std::optional<std::int64_t> state_offset(const Block& block) {
+    if (block.kind != BlockKind::kState) return std::nullopt;
+    if (layout_ != nullptr) {
+      const auto at = layout_->offsets.find(graph_.at(block.tensor).name);
+      return at == layout_->offsets.end() ? std::nullopt : std::optional(at->second);
+    }
+    const std::int64_t offset = plan_.state_bytes;
+    plan_.state_bytes += block.bytes;
+    return offset;
+  }
+
   void set_offsets() {
+    if (layout_ != nullptr) plan_.state_bytes = layout_->bytes;
     std::vector<PackItem> items;
     std::vector<std::size_t> which;
     for (std::size_t b = 0; b < plan_.blocks.size(); ++b) {
       Block& block = plan_.blocks[b];
-      if (block.kind == BlockKind::kState) {
-        block.offset = plan_.state_bytes;
-        plan_.state_bytes += block.bytes;
+      if (const auto offset = state_offset(block)) {
+        block.offset = *offset;
       } else {
         items.push_back({.lower = block.lower, .upper = block.upper, .size = block.bytes});
         which.push_back(b);
@@ -101,6 +115,7 @@ class Assembler {
 
   const Graph& graph_;
   const Costs& costs_;
+  const StateLayout* layout_;
   std::vector<Window> views_;
   Schedule schedule_;
   Storage storage_;
@@ -142,9 +157,17 @@ std::string_view name(BlockKind kind) {
   return "?";
 }
 
+StateLayout layout_of(const Plan& plan, const Graph& graph) {
+  StateLayout out{.bytes = plan.state_bytes};
+  for (const Block& b : plan.blocks) {
+    if (b.kind == BlockKind::kState) out.offsets[graph.at(b.tensor).name] = b.offset;
+  }
+  return out;
+}
+
 std::variant<Plan, Infeasible> make_plan(const Graph& graph, const Costs& costs, const Decisions& decisions,
-                                         std::int64_t budget) {
-  Plan plan = Assembler(graph, costs, decisions).run();
+                                         std::int64_t budget, const StateLayout* layout) {
+  Plan plan = Assembler(graph, costs, decisions, layout).run();
   if (plan.peak_bytes <= budget) return plan;
   const NodeId at = plan.instructions.at(fullest_tick(plan)).node;
   return Infeasible{

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
@@ -83,9 +84,17 @@ struct Infeasible {
 
 inline constexpr std::int64_t kNoBudget = INT64_MAX;
 
+// Where another plan put its state, by name. A plan made with it finds the same state in the same arena; state that is
+// not in it (constants of its own) lies above, and must be written again before each run.
+struct StateLayout {
+  std::map<std::string, std::int64_t> offsets;
+  std::int64_t bytes = 0;
+};
+StateLayout layout_of(const Plan& plan, const Graph& graph);
+
 // Pure and deterministic. The graph has static shapes.
 std::variant<Plan, Infeasible> make_plan(const Graph& graph, const Costs& costs, const Decisions& decisions,
-                                         std::int64_t budget = kNoBudget);
+                                         std::int64_t budget = kNoBudget, const StateLayout* layout = nullptr);
 
 // Keeps everything that backward reads, in its lossless form: a tensor that one cheap pass makes again from tensors
 // that are kept anyway takes no bytes of its own.
