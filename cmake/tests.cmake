@@ -22,7 +22,7 @@ foreach(folder core graph device observe recurrent ops autodiff plan runtime tra
 endforeach()
 file(GLOB sources CONFIGURE_DEPENDS models/*_test.cc)
 neap_test(models cpu ${sources})
-file(GLOB sources CONFIGURE_DEPENDS tests/*_test.cc)
+file(GLOB sources CONFIGURE_DEPENDS tests/*.cc)
 neap_test(whole cpu ${sources})
 
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
