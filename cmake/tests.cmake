@@ -24,6 +24,8 @@ file(GLOB sources CONFIGURE_DEPENDS models/*_test.cc)
 neap_test(models cpu ${sources})
 file(GLOB sources CONFIGURE_DEPENDS tests/*.cc)
 neap_test(whole cpu ${sources})
+target_compile_definitions(test_whole PRIVATE NEAP_PROGRAM="${CMAKE_BINARY_DIR}/neap")
+add_dependencies(test_whole neap)
 
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 foreach(script check_house setup)
