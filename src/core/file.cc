@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <system_error>
@@ -211,6 +212,19 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
   AtomicFile file(path);
   file.write(text);
   file.commit();
+}
+
+std::string printable(std::string_view text) {
+  constexpr std::size_t kLongest = 80;
+  std::size_t end = std::min(text.size(), kLongest);
+  const auto continues = [&](std::size_t i) { return i < text.size() && (text[i] & '\xc0') == '\x80'; };
+  for (int back = 0; back < 3 && continues(end); ++back) --end;  // keep whole UTF-8 characters
+  std::string out;
+  for (const char c : text.substr(0, end)) {
+    const auto code = static_cast<unsigned char>(c);
+    out += code < 0x20 || code == 0x7f ? fmt::format("\\x{:02x}", code) : std::string(1, c);
+  }
+  return end < text.size() ? out + "..." : out;
 }
 
 }  // namespace neap

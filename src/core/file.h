@@ -65,4 +65,7 @@ class AtomicFile {
 // All of `text` through an AtomicFile.
 void write_file(const std::filesystem::path& path, std::string_view text);
 
+// Text out of a file, fit for a message of one line: control characters escaped, no longer than ~80 bytes.
+std::string printable(std::string_view text);
+
 }  // namespace neap

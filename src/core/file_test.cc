@@ -1,6 +1,5 @@
 #include "core/file.h"
 
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@ namespace {
 
 using testing::contents;
 using testing::expect_user_error;
+using testing::FileSizeLimit;
 using testing::TempDir;
 
 std::string text(std::span<const std::byte> bytes) {
@@ -24,24 +24,6 @@ std::string text(std::span<const std::byte> bytes) {
 std::size_t entries(const std::filesystem::path& folder) {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
 }
-
-// Lowers the largest file size for a scope, which makes writes fail as on a full disk, without privileges.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit = {bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int);
-};
 
 // Without root's right to write anywhere.
 class Unprivileged {
@@ -217,6 +199,14 @@ TEST(AtomicFile, AKilledWriterLeavesNothing) {
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   EXPECT_EQ(contents(dir / "out"), "old");
   EXPECT_EQ(entries(dir.path()), 1U);
+}
+
+TEST(Printable, IsOneShortLine) {
+  EXPECT_EQ(printable("layer.0/weight"), "layer.0/weight");
+  EXPECT_EQ(printable("a\nb\x7f\0"), "a\\x0ab\\x7f");
+  EXPECT_EQ(printable(std::string(100, 'x')), std::string(80, 'x') + "...");
+  EXPECT_EQ(printable(std::string(79, 'x') + "\xc3\xa4"), std::string(79, 'x') + "...");
+  EXPECT_EQ(printable(std::string(78, 'x') + "\xc3\xa4"), std::string(78, 'x') + "\xc3\xa4");
 }
 
 }  // namespace
