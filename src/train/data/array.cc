@@ -97,11 +97,13 @@ std::uint64_t checked_bytes(std::span<const std::int64_t> shape, std::int64_t el
   return empty ? 0 : static_cast<std::uint64_t>(bytes);
 }
 
+std::uint64_t physical_bytes() {
+  return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
 std::shared_ptr<std::byte[]> allocate_bytes(std::uint64_t bytes, const std::string& label) {
-  const auto physical =
-      static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   try {
-    if (bytes > physical) throw std::bad_alloc();
+    if (bytes > physical_bytes()) throw std::bad_alloc();
     return std::shared_ptr<std::byte[]>(new std::byte[bytes]);
   } catch (const std::bad_alloc&) {
     throw UserError(fmt::format("'{}' needs {} of memory, more than this machine has", label,

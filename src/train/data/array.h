@@ -38,6 +38,9 @@ inline constexpr std::size_t kMaxRank = 32;
 // Bytes of an array with this shape. UserError with `label` (the file, and the array in it) when the shape is absurd.
 std::uint64_t checked_bytes(std::span<const std::int64_t> shape, std::int64_t element_bytes, const std::string& label);
 
+// Memory of this machine: what takes more than all of it is refused before anything is allocated.
+std::uint64_t physical_bytes();
+
 // An uninitialised buffer whose pages cost nothing until they are written. UserError when the machine has not as much.
 std::shared_ptr<std::byte[]> allocate_bytes(std::uint64_t bytes, const std::string& label);
 
