@@ -53,6 +53,7 @@ Graph with_everything() {
                          {"wild", -std::numeric_limits<double>::infinity()}},
                         "input");
   g.graph().nodes.back().phase = Phase::kBackward;
+  g.graph().nodes.back().layer = "";
   g("softmax", {input}, {}, "new value of x");
   g.graph().nodes.back().phase = Phase::kUpdate;
   g.graph().nodes.back().layer = "a layer";
