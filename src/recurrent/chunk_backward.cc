@@ -78,6 +78,7 @@ class Backward {
   void run() {
     if (s_.is_masked) gather_states();
     pack_b_parallel({b_.w_hh, s_.hidden}, weight_rows(), s_.hidden, space_.packed);
+    StepBarrier barrier;
 #pragma omp parallel num_threads(step_threads(s_.batch* weight_rows() * s_.hidden, omp_get_max_threads()))
     {
       const CellBlock block = share_of(omp_get_thread_num(), omp_get_num_threads(), s_.batch, s_.hidden);
@@ -85,7 +86,7 @@ class Backward {
       if (space_.dc != nullptr && s_.kind == CellKind::kLstm) for_rows(block, b_.dc_last, space_.dc);
       for (std::int64_t i = s_.steps - 1; i >= 0; --i) {
         apply_cell(i, block);
-#pragma omp barrier
+        barrier.wait(omp_get_num_threads());
         if (i > 0 || b_.dh0 != nullptr) multiply_state(i, block);
       }
     }

@@ -60,13 +60,14 @@ class Forward {
       const GemmOperand block = {b_.w_hh + g * s_.hidden * s_.hidden, s_.hidden, true};
       pack_b_parallel(block, s_.hidden, s_.hidden, space_.packed + g * space_.packed_block);
     }
+    StepBarrier barrier;
     const std::int64_t work = s_.batch * s_.weight_blocks() * s_.hidden * s_.hidden;
 #pragma omp parallel num_threads(step_threads(work, omp_get_max_threads()))
     {
       const CellBlock block = share_of(omp_get_thread_num(), omp_get_num_threads(), s_.batch, s_.hidden);
       for (std::int64_t i = 0; i < s_.steps; ++i) {
         step(i, block, space_.scratch + omp_get_thread_num() * space_.scratch_thread);
-#pragma omp barrier
+        if (i + 1 < s_.steps) barrier.wait(omp_get_num_threads());
       }
     }
     hand_on();

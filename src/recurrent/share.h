@@ -1,7 +1,10 @@
 // Who computes what of a chunk's steps, and where its workspace lies.
 #pragma once
 
+#include <sched.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -31,6 +34,33 @@ inline CellBlock share_of(int thread, int threads, std::int64_t batch, std::int6
 // Threads for steps of so many multiplications: all, unless waiting for one another would cost more than it gains.
 // (A number between would make OpenMP end and start threads.)
 inline int step_threads(std::int64_t multiplications, int most) { return multiplications < 100000 ? 1 : most; }
+
+// Where the threads of a parallel region wait for one another between steps. OpenMP's own barrier spins for
+// milliseconds before it gives the core away; on a machine with other work to do, the thread waited for may need just
+// that core.
+class StepBarrier {
+ public:
+  void wait(int threads) {
+    const std::uint32_t round = round_.load(std::memory_order_relaxed);
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads) {
+      arrived_.store(0, std::memory_order_relaxed);
+      round_.store(round + 1, std::memory_order_release);
+      return;
+    }
+    for (int spins = 0; round_.load(std::memory_order_acquire) == round; ++spins) {
+      if (spins < kSpins) {
+        __builtin_ia32_pause();
+      } else {
+        sched_yield();
+      }
+    }
+  }
+
+ private:
+  static constexpr int kSpins = 1000;  // tens of microseconds
+  std::atomic<int> arrived_{0};
+  std::atomic<std::uint32_t> round_{0};
+};
 
 // Lays arrays out behind each other; with a null base, only counts.
 class Space {
