@@ -65,11 +65,12 @@ int run(TrainCommand& c) {
   print_start(trainer, progress);
   std::signal(SIGINT, ask_to_stop);
   std::signal(SIGTERM, ask_to_stop);
+  const std::int64_t arena_bytes = trainer.plan().arena_bytes;
   const bool has_eval = !o.eval.empty() || o.validation > 0;
   while (trainer.step() < o.steps && g_stop == 0) {
     const StepReport report = trainer.advance();
     json.line(to_json(report));
-    progress.show(report, trainer.summary().peak_bytes);
+    progress.show(report, arena_bytes);
     if (!o.checkpoint.empty() && trainer.step() % o.checkpoint_every == 0) trainer.checkpoint();
     if (has_eval && c.eval_every > 0 && trainer.step() % c.eval_every == 0) evaluate(trainer, json, progress);
   }

@@ -52,6 +52,7 @@ TensorId Graph::add(Tensor tensor) {
 
 NodeId Graph::append(Node node, std::vector<std::string> output_names) {
   require(node.op != nullptr, "a node needs an op");
+  node.outputs.clear();
   OpCall call = call_of(*this, node);
   Types types;
   try {
@@ -62,7 +63,6 @@ NodeId Graph::append(Node node, std::vector<std::string> output_names) {
     throw UserError(fmt::format("{} '{}' ({}): {}", node.op->name, node.name, shapes, e.what()));
   }
   const NodeId id{static_cast<std::uint32_t>(nodes.size())};
-  node.outputs.clear();
   for (std::size_t i = 0; i < types.size(); ++i) {
     std::string label = i < output_names.size() ? output_names[i]
                         : i == 0                ? node.name
