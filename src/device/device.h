@@ -1,0 +1,46 @@
+// A device: where the arena lies and kernels run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace neap {
+
+enum class DeviceKind : std::uint8_t { kNull, kCpu, kCuda };
+
+std::string_view name(DeviceKind kind);
+
+// In-order queue of work.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+};
+
+// The one piece of memory that everything lives in. With `guard`, touching a byte at or above `bytes` faults.
+class Arena {
+ public:
+  virtual ~Arena() = default;
+  virtual std::byte* base() = 0;  // null on a device without memory
+  virtual std::int64_t bytes() const = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual DeviceKind kind() const = 0;
+  // What results may depend on: instruction set, library version, threads.
+  virtual std::string numerics() const = 0;
+  virtual std::unique_ptr<Arena> make_arena(std::int64_t bytes, bool guard) = 0;
+  virtual Stream& stream() = 0;
+  virtual void write(std::byte* dst, const void* src, std::int64_t bytes) = 0;  // host to device
+  virtual void read(void* dst, const std::byte* src, std::int64_t bytes) = 0;   // device to host, after all work
+  virtual void synchronise() = 0;
+};
+
+std::unique_ptr<Device> make_cpu_device(int threads);  // 0: as many as there are
+std::unique_ptr<Device> make_null_device();
+
+}  // namespace neap

@@ -1,0 +1,70 @@
+#include "ops/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <new>
+
+#include "core/bytes.h"
+#include "neap/error.h"
+
+namespace neap {
+
+std::unique_ptr<Kernel> prepare_cpu_kernel(const OpCall& call, std::string_view named) {
+  std::string reasons;
+  for (std::size_t i = 0; i < call.op->kernel_count; ++i) {
+    const KernelEntry& entry = call.op->kernels[i];
+    const bool is_last_resort = i + 1 == call.op->kernel_count;
+    if (entry.device != DeviceKind::kCpu) continue;
+    if (!named.empty() && entry.name != named && !is_last_resort) continue;
+    Prepared prepared = entry.prepare(call);
+    if (auto* kernel = std::get_if<std::unique_ptr<Kernel>>(&prepared)) return std::move(*kernel);
+    reasons += fmt::format("; {}: {}", entry.name, std::get<Declined>(prepared).why);
+  }
+  throw InternalError(fmt::format("no CPU kernel for {}{}", call.op->name, reasons));
+}
+
+namespace {
+
+class HostStream final : public Stream {};
+
+void run_node(const Graph& graph, const Node& node, std::vector<HostTensor>& values, std::string_view named) {
+  const OpCall call = call_of(graph, node);
+  const auto view = node.op->view_offset != nullptr ? node.op->view_offset(call) : std::nullopt;
+  if (view) {
+    HostTensor& out = values[node.outputs[0].index];
+    std::memcpy(out.data.data(), values[node.inputs[0].index].data.data() + *view, out.data.size());
+    return;
+  }
+  const auto kernel = prepare_cpu_kernel(call, named);
+  std::vector<const std::byte*> in;
+  std::vector<std::byte*> out;
+  for (const TensorId id : node.inputs) in.push_back(id ? values[id.index].data.data() : nullptr);
+  for (const TensorId id : node.outputs) out.push_back(values[id.index].data.data());
+  const auto bytes = static_cast<std::size_t>(align_up(kernel->workspace_bytes() + 1));
+  const std::unique_ptr<std::byte, void (*)(void*)> workspace(
+      static_cast<std::byte*>(std::aligned_alloc(static_cast<std::size_t>(kAlignment), bytes)), std::free);
+  HostStream stream;
+  kernel->launch({.inputs = in, .outputs = out, .workspace = workspace.get()}, stream);
+}
+
+}  // namespace
+
+std::vector<HostTensor> evaluate(const Graph& graph, const std::map<std::string, HostTensor>& leaves,
+                                 std::string_view kernel) {
+  std::vector<HostTensor> values;
+  values.reserve(graph.tensors.size());
+  for (const Tensor& t : graph.tensors) {
+    HostTensor value(t.type);
+    if (t.data) std::memcpy(value.data.data(), t.data->data(), t.data->size());
+    if (const auto at = leaves.find(t.name); at != leaves.end()) {
+      require(at->second.data.size() == value.data.size(), "a leaf has the bytes of its type");
+      value = at->second;
+    }
+    values.push_back(std::move(value));
+  }
+  for (const Node& node : graph.nodes) run_node(graph, node, values, kernel);
+  return values;
+}
+
+}  // namespace neap

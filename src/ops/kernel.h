@@ -1,0 +1,34 @@
+// How an op offers kernels: an ordered list, best first, reference last; each may decline and says why.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "device/device.h"
+#include "device/kernel.h"
+#include "graph/op.h"
+
+namespace neap {
+
+struct Declined {
+  std::string why;
+};
+using Prepared = std::variant<std::unique_ptr<Kernel>, Declined>;
+
+struct KernelEntry {
+  std::string_view name;  // "onednn", "simd", "ref"
+  DeviceKind device = DeviceKind::kCpu;
+  // `call` has static shapes. The kernel must not keep a reference to it.
+  Prepared (*prepare)(const OpCall& call) = nullptr;
+};
+
+// A kernel from a function of its buffers; `workspace` bytes are booked.
+inline Prepared function_kernel(FunctionKernel::Function run, std::int64_t workspace = 0) {
+  return std::make_unique<FunctionKernel>(std::move(run), workspace);
+}
+
+// Shape rules that many ops share.
+inline Types same_as_first(const OpCall& call) { return {call.in(0)}; }
+
+}  // namespace neap
