@@ -47,7 +47,8 @@ Values gradient(GradientCall& c) {
   for (std::size_t i = 0; i < dx.size(); ++i) {
     const Dim length = c.g.shape(c.x(i))[axis];
     if (!length.is_number()) {
-      throw UserError(fmt::format("the gradient of concat along {} needs numbers: bind its symbols first", length.text()));
+      throw UserError(
+          fmt::format("the gradient of concat along {} needs numbers: bind its symbols first", length.text()));
     }
     const std::int64_t end = start + length.number();
     if (c.wants(i)) {

@@ -110,7 +110,6 @@ Values gradient_unsqueeze(GradientCall& c) {
   return {c.g("squeeze", {c.dy[0]}, {{"axes", axes}})};
 }
 
-
 constexpr KernelEntry kKernels[] = {{"ref", DeviceKind::kCpu, copy_whole}};
 constexpr InOut kInPlace[] = {{0, 0}};
 

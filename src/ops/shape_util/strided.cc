@@ -54,8 +54,8 @@ StridedCopy merged(const StridedCopy& copy) {
   for (int a = 0; a < copy.rank; ++a) {
     if (copy.size[a] == 1) continue;
     const int last = out.rank - 1;
-    const bool is_joined = last >= 0 && out.src[last] == copy.src[a] * copy.size[a] &&
-                           out.dst[last] == copy.dst[a] * copy.size[a];
+    const bool is_joined =
+        last >= 0 && out.src[last] == copy.src[a] * copy.size[a] && out.dst[last] == copy.dst[a] * copy.size[a];
     const int at = is_joined ? last : out.rank++;
     out.size[at] = is_joined ? out.size[at] * copy.size[a] : copy.size[a];
     out.src[at] = copy.src[a];

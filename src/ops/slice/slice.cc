@@ -140,7 +140,6 @@ Prepared ref_grad(const OpCall& call) {
       n * static_cast<std::int64_t>(sizeof(float)));
 }
 
-
 constexpr KernelEntry kKernels[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
 constexpr KernelEntry kGradKernels[] = {{"simd", DeviceKind::kCpu, simd_grad}, {"ref", DeviceKind::kCpu, ref_grad}};
 constexpr InOut kGradInPlace[] = {{1, 0}};

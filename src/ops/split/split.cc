@@ -18,7 +18,7 @@ std::vector<Dim> equal_pieces(const Dim& whole, std::int64_t parts) {
   if (whole.is_number() && whole.number() % parts != 0) {
     throw UserError(fmt::format("{} does not divide by {}: give sizes", whole.text(), parts));
   }
-  return {static_cast<std::size_t>(parts), whole / Dim(parts)};
+  return std::vector<Dim>(static_cast<std::size_t>(parts), whole / Dim(parts));
 }
 
 std::vector<Dim> pieces(const Attrs& attrs, const Shape& shape) {

@@ -28,7 +28,8 @@ Types infer(const OpCall& call) {
 Values gradient(GradientCall& c) {
   const Ints perm = perm_of(c.node.attrs, c.g.shape(c.x(0)).rank());
   Ints inverse(perm.size());
-  for (std::size_t i = 0; i < perm.size(); ++i) inverse[static_cast<std::size_t>(perm[i])] = static_cast<std::int64_t>(i);
+  for (std::size_t i = 0; i < perm.size(); ++i)
+    inverse[static_cast<std::size_t>(perm[i])] = static_cast<std::int64_t>(i);
   return {c.g("transpose", {c.dy[0]}, {{"perm", inverse}})};
 }
 

@@ -1,0 +1,78 @@
+// argmax, argmin (x; axis, keepdims): where the best element stands, the first of equals, NaN before all; i64.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "neap/error.h"
+#include "ops/argmax/argmax_simd.h"
+#include "ops/kernel.h"
+
+namespace neap::ops {
+namespace {
+
+int axis_of(const OpCall& call) {
+  const std::int64_t axis = call.attrs.integer("axis", 0);
+  const int rank = call.shape(0).rank();
+  if (axis < -rank || axis >= rank) throw UserError(fmt::format("there is no axis {}", axis));
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+Types infer(const OpCall& call) {
+  if (call.in(0).dtype != DType::kF32) throw UserError(fmt::format("takes f32, not {}", name(call.in(0).dtype)));
+  const int axis = axis_of(call);
+  const Shape& shape = call.shape(0);
+  if (shape[axis] == Dim(0)) throw UserError(fmt::format("axis {} of {} is empty", axis, shape.text()));
+  const bool keeps_dims = call.attrs.integer("keepdims", 1) != 0;
+  Shape out;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (i != axis) out.push_back(shape[i]);
+    if (i == axis && keeps_dims) out.push_back(1);
+  }
+  return {{DType::kI64, out}};
+}
+
+ArgLine line_of(const OpCall& call) {
+  const int axis = axis_of(call);
+  ArgLine line = {1, 1, 1};
+  for (int i = 0; i < call.shape(0).rank(); ++i) {
+    (i < axis ? line.outer : i == axis ? line.length : line.inner) *= call.shape(0).size(i);
+  }
+  return line;
+}
+
+Prepared simd(const OpCall& call) {
+  const auto run = call.op->name == "argmax" ? argmax_table().max : argmax_table().min;
+  return function_kernel(
+      [run, line = line_of(call)](const Buffers& b) { run(b.in<float>(0), b.out<std::int64_t>(0), line); });
+}
+
+Prepared ref(const OpCall& call) {
+  return function_kernel([line = line_of(call), is_max = call.op->name == "argmax"](const Buffers& b) {
+    for (std::int64_t o = 0; o < line.outer * line.inner; ++o) {
+      const float* x = b.in<float>(0) + o / line.inner * line.length * line.inner + o % line.inner;
+      std::int64_t best = 0;
+      for (std::int64_t t = 1; t < line.length; ++t) {
+        const float challenger = x[t * line.inner];
+        const float holder = x[best * line.inner];
+        const bool wins = is_max ? challenger > holder : challenger < holder;
+        if (wins || (std::isnan(challenger) && !std::isnan(holder))) best = t;
+      }
+      b.out<std::int64_t>(0)[o] = best;
+    }
+  });
+}
+
+double one_a_term(const OpCall& call) { return static_cast<double>(call.in(0).elements()); }
+
+constexpr KernelEntry kKernels[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
+
+constexpr OpDef search(std::string_view name) {
+  return {.name = name, .infer = infer, .kernels = kKernels, .kernel_count = std::size(kKernels), .flops = one_a_term};
+}
+
+}  // namespace
+
+extern constinit const OpDef argmax = search("argmax");
+extern constinit const OpDef argmin = search("argmin");
+
+}  // namespace neap::ops

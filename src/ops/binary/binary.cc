@@ -1,0 +1,155 @@
+// Functions of two tensors under numpy's broadcasting: arithmetic of f32, i32 and i64, and comparisons, which give
+// bool. Integers wrap around, their quotients are cut towards zero, and a quotient or rest by 0 is 0.
+#include "ops/binary/binary.h"
+
+#include <fmt/format.h>
+
+#include "neap/error.h"
+#include "ops/elementwise/broadcast.h"
+
+namespace neap::ops {
+namespace {
+
+struct Name {
+  std::string_view name;
+  BinaryFn fn;
+};
+constexpr Name kNames[] = {{"add", BinaryFn::kAdd},
+                           {"sub", BinaryFn::kSub},
+                           {"mul", BinaryFn::kMul},
+                           {"div", BinaryFn::kDiv},
+                           {"min", BinaryFn::kMin},
+                           {"max", BinaryFn::kMax},
+                           {"mod", BinaryFn::kMod},
+                           {"pow", BinaryFn::kPow},
+                           {"equal", BinaryFn::kEqual},
+                           {"less", BinaryFn::kLess},
+                           {"less_or_equal", BinaryFn::kLessOrEqual},
+                           {"greater", BinaryFn::kGreater},
+                           {"greater_or_equal", BinaryFn::kGreaterOrEqual}};
+
+bool is_comparison(BinaryFn fn) { return fn >= BinaryFn::kEqual; }
+
+bool takes(BinaryFn fn, DType type) {
+  switch (type) {
+    case DType::kF32: return true;
+    case DType::kI32:
+    case DType::kI64: return fn != BinaryFn::kPow;
+    case DType::kBool: return fn == BinaryFn::kEqual;
+    default: return false;
+  }
+}
+
+Types infer(const OpCall& call) {
+  const BinaryFn fn = binary_fn(call);
+  const DType type = call.in(0).dtype;
+  if (call.in(1).dtype != type) throw UserError("both operands must have one type; cast one of them");
+  if (!takes(fn, type)) throw UserError(fmt::format("does not take {}", name(type)));
+  return {{is_comparison(fn) ? DType::kBool : type, broadcast(call.shape(0), call.shape(1))}};
+}
+
+Types infer_grad(const OpCall& call) {
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (call.in(i).dtype != DType::kF32) throw UserError("takes f32");
+    if (!(broadcast(call.shape(0), call.shape(i)) == call.shape(0))) {
+      throw UserError(fmt::format("{} does not broadcast to {}", call.shape(i).text(), call.shape(0).text()));
+    }
+  }
+  return {call.in(0)};
+}
+
+Prepared simd(const OpCall& call) {
+  const DType type = call.in(0).dtype;
+  if (type == DType::kBool) return Declined{"no bool"};
+  const BinaryType column = type == DType::kF32   ? BinaryType::kF32
+                            : type == DType::kI32 ? BinaryType::kI32
+                                                  : BinaryType::kI64;
+  return function_kernel(
+      [run = binary_table().run[static_cast<int>(column)][static_cast<int>(binary_fn(call))],
+       plan = broadcast_plan(call.outputs[0].shape, {call.shape(0), call.shape(1)})](const Buffers& b) {
+        run(plan, b.in<std::byte>(0), b.in<std::byte>(1), b.out<std::byte>(0));
+      });
+}
+
+Prepared simd_grad(const OpCall& call) {
+  return function_kernel(
+      [run = binary_table().grad[static_cast<int>(binary_grad_fn(call))],
+       plan = broadcast_plan(call.outputs[0].shape, {call.shape(0), call.shape(1), call.shape(2)})](const Buffers& b) {
+        run(plan, b.in<float>(0), b.in<float>(1), b.in<float>(2), b.out<float>(0));
+      });
+}
+
+constexpr KernelEntry kForward[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, binary_ref}};
+constexpr KernelEntry kBackward[] = {{"simd", DeviceKind::kCpu, simd_grad}, {"ref", DeviceKind::kCpu, binary_grad_ref}};
+constexpr InOut kOverEither[] = {{0, 0}, {1, 0}};
+constexpr InOut kOverAny[] = {{0, 0}, {1, 0}, {2, 0}};
+
+constexpr OpDef arithmetic(std::string_view name, Values (*gradient)(GradientCall&)) {
+  return {.name = name,
+          .infer = infer,
+          .gradient = gradient,
+          .kernels = kForward,
+          .kernel_count = std::size(kForward),
+          .in_place = kOverEither,
+          .cheap = true,
+          .elementwise = true};
+}
+
+constexpr OpDef comparison(std::string_view name) {
+  return {.name = name,
+          .infer = infer,
+          .kernels = kForward,
+          .kernel_count = std::size(kForward),
+          .cheap = true,
+          .elementwise = true};
+}
+
+constexpr OpDef backward(std::string_view name) {
+  return {.name = name,
+          .infer = infer_grad,
+          .kernels = kBackward,
+          .kernel_count = std::size(kBackward),
+          .in_place = kOverAny,
+          .cheap = true,
+          .elementwise = true};
+}
+
+}  // namespace
+
+BinaryFn binary_fn(const OpCall& call) {
+  for (const Name& each : kNames) {
+    if (each.name != call.op->name) continue;
+    const bool of_dividend = each.fn == BinaryFn::kMod && call.attrs.integer("fmod", 0) != 0;
+    return of_dividend ? BinaryFn::kFmod : each.fn;
+  }
+  throw InternalError(fmt::format("{} is no binary op", call.op->name));
+}
+
+BinaryGradFn binary_grad_fn(const OpCall& call) {
+  const std::string_view name = call.op->name;
+  if (name == "div_grad") return BinaryGradFn::kDivisor;
+  if (name == "pow_grad") return BinaryGradFn::kBase;
+  if (name == "pow_exponent_grad") return BinaryGradFn::kExponent;
+  return name == "min_grad" ? BinaryGradFn::kMin : BinaryGradFn::kMax;
+}
+
+extern constinit const OpDef add = arithmetic("add", gradient_add);
+extern constinit const OpDef sub = arithmetic("sub", gradient_sub);
+extern constinit const OpDef mul = arithmetic("mul", gradient_mul);
+extern constinit const OpDef div = arithmetic("div", gradient_div);
+extern constinit const OpDef min = arithmetic("min", gradient_min);
+extern constinit const OpDef max = arithmetic("max", gradient_max);
+extern constinit const OpDef mod = arithmetic("mod", gradient_mod);
+extern constinit const OpDef pow = arithmetic("pow", gradient_pow);
+extern constinit const OpDef equal = comparison("equal");
+extern constinit const OpDef less = comparison("less");
+extern constinit const OpDef less_or_equal = comparison("less_or_equal");
+extern constinit const OpDef greater = comparison("greater");
+extern constinit const OpDef greater_or_equal = comparison("greater_or_equal");
+extern constinit const OpDef div_grad = backward("div_grad");
+extern constinit const OpDef pow_grad = backward("pow_grad");
+extern constinit const OpDef pow_exponent_grad = backward("pow_exponent_grad");
+extern constinit const OpDef min_grad = backward("min_grad");
+extern constinit const OpDef max_grad = backward("max_grad");
+
+}  // namespace neap::ops

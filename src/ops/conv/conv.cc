@@ -1,0 +1,202 @@
+// Convolution over one or two spatial axes, channels last, and its gradients.
+//   conv(x [N, (H,) W, C], weight [O, (KH,) KW, C / groups], bias? [O]) -> y [N, (OH,) OW, O]
+//   conv_grad_weight(x, dy; kernel, bias) -> dw, db when the attribute bias is 1
+//   conv_grad_data(dy, weight; shape) -> dx
+// Attributes of all three: strides, pads (begins, then ends; negative ones crop), dilations, groups.
+#include "ops/conv/conv.h"
+
+#include <fmt/format.h>
+
+#include "neap/error.h"
+
+namespace neap::ops {
+
+void expect_f32(const OpCall& call) {
+  for (const auto& input : call.inputs) {
+    if (input && input->dtype != DType::kF32) throw UserError(fmt::format("takes f32, not {}", name(input->dtype)));
+  }
+}
+
+Ints kernel_of(const Shape& weight) {
+  Ints kernel;
+  for (int i = 1; i + 1 < weight.rank(); ++i) kernel.push_back(weight.size(i));
+  return kernel;
+}
+
+std::int64_t groups_of(const Attrs& attrs, const Dim& in_channels, const Dim& out_channels) {
+  const std::int64_t groups = attrs.integer("groups", 1);
+  for (const Dim& channels : {in_channels, out_channels}) {
+    const bool divides = groups >= 1 && channels.is_number() && channels.number() % groups == 0;
+    if (!divides) throw UserError(fmt::format("{} groups do not divide {} channels", groups, channels.text()));
+  }
+  return groups;
+}
+
+ConvShape conv_shape(const Shape& x, const Shape& weight, const Shape& y, const Attrs& attrs) {
+  const Plane in = plane_of(x);
+  const Plane out = plane_of(y);
+  return {.n = x.size(0),
+          .h = in.h,
+          .w = in.w,
+          .c = x.size(-1),
+          .oh = out.h,
+          .ow = out.w,
+          .o = y.size(-1),
+          .groups = attrs.integer("groups", 1),
+          .window = window_of(attrs, kernel_of(weight))};
+}
+
+double ConvShape::flops() const {
+  return 2.0 * static_cast<double>(n * oh * ow * o) *
+         static_cast<double>(window.h.kernel * window.w.kernel * (c / groups));
+}
+
+namespace {
+
+Shape convolved(const Shape& x, const Dim& out_channels, const Window& window) {
+  const int axes = spatial_axes(x);
+  Shape y{x[0]};
+  for (int i = 0; i < axes; ++i) y.push_back(window_positions(x[1 + i], window.axis(i + 2 - axes)));
+  y.push_back(out_channels);
+  return y;
+}
+
+Types infer(const OpCall& call) {
+  expect_f32(call);
+  const Shape& x = call.shape(0);
+  const Shape& weight = call.shape(1);
+  spatial_axes(x);
+  if (weight.rank() != x.rank()) {
+    throw UserError(fmt::format("the weight {} needs as many axes as {}", weight.text(), x.text()));
+  }
+  if (!weight.is_static()) throw UserError("the weight's shape must be fixed");
+  const std::int64_t groups = groups_of(call.attrs, x[-1], weight[0]);
+  if (!(weight[-1] * Dim(groups) == x[-1])) {
+    throw UserError(
+        fmt::format("x has {} channels, the weight {} in {} groups", x[-1].text(), weight[-1].text(), groups));
+  }
+  if (call.has(2) && !(call.shape(2) == Shape{weight[0]})) {
+    throw UserError(fmt::format("the bias must be [{}]", weight[0].text()));
+  }
+  return {{DType::kF32, convolved(x, weight[0], window_of(call.attrs, kernel_of(weight)))}};
+}
+
+Types infer_weight(const OpCall& call) {
+  expect_f32(call);
+  const Shape& x = call.shape(0);
+  const Shape& dy = call.shape(1);
+  const Ints kernel = call.attrs.ints("kernel");
+  const bool fits = dy.rank() == x.rank() && static_cast<int>(kernel.size()) == spatial_axes(x);
+  if (!fits) throw UserError("x, dy and kernel do not fit");
+  const std::int64_t groups = groups_of(call.attrs, x[-1], dy[-1]);
+  window_of(call.attrs, kernel);
+  Shape weight{dy[-1]};
+  for (const std::int64_t k : kernel) weight.push_back(k);
+  weight.push_back(x[-1].number() / groups);
+  Types out = {{DType::kF32, weight}};
+  if (call.attrs.integer("bias", 0) != 0) out.push_back({DType::kF32, {dy[-1]}});
+  return out;
+}
+
+Types infer_data(const OpCall& call) {
+  expect_f32(call);
+  const Shape x = call.attrs.shape("shape");
+  const bool fits = call.shape(0).rank() == x.rank() && call.shape(1).rank() == x.rank();
+  if (!fits || !(call.shape(0)[-1] == call.shape(1)[0])) throw UserError("dy, weight and shape do not fit");
+  groups_of(call.attrs, x[-1], call.shape(1)[0]);
+  window_of(call.attrs, kernel_of(call.shape(1)));
+  return {{DType::kF32, x}};
+}
+
+// The weight's gradient comes first: x, which only it reads, is free before dx is made.
+Values gradient(GradientCall& c) {
+  Values dx(c.node.inputs.size());
+  const Shape weight = c.g.shape(c.x(1));
+  if (c.wants(1)) {
+    Attrs attrs = c.node.attrs;
+    attrs.set("kernel", kernel_of(weight));
+    attrs.set("bias", static_cast<std::int64_t>(c.wants(2)));
+    const Values dw = c.g.add("conv_grad_weight", {c.x(0), c.dy[0]}, attrs);
+    for (std::size_t i = 0; i < dw.size(); ++i) dx[1 + i] = dw[i];
+  } else if (c.wants(2)) {
+    dx[2] = c.g("sum_to", {c.dy[0]}, {{"shape", Shape{weight[0]}}});
+  }
+  if (c.wants(0)) {
+    Attrs attrs = c.node.attrs;
+    attrs.set("shape", c.g.shape(c.x(0)));
+    dx[0] = c.g("conv_grad_data", {c.dy[0], c.x(1)}, attrs);
+  }
+  return dx;
+}
+
+ConvShape forward_shape(const OpCall& c) { return conv_shape(c.shape(0), c.shape(1), c.outputs[0].shape, c.attrs); }
+ConvShape weight_shape(const OpCall& c) { return conv_shape(c.shape(0), c.outputs[0].shape, c.shape(1), c.attrs); }
+ConvShape data_shape(const OpCall& c) { return conv_shape(c.outputs[0].shape, c.shape(1), c.shape(0), c.attrs); }
+
+double flops(const OpCall& call) { return forward_shape(call).flops(); }
+double weight_flops(const OpCall& call) { return weight_shape(call).flops(); }
+double data_flops(const OpCall& call) { return data_shape(call).flops(); }
+
+#ifdef NEAP_WITH_ONEDNN
+Prepared onednn(const OpCall& call) { return conv_forward_onednn(forward_shape(call), call.has(2)); }
+Prepared weight_onednn(const OpCall& call) { return conv_weight_onednn(weight_shape(call), call.outputs.size() > 1); }
+Prepared data_onednn(const OpCall& call) { return conv_data_onednn(data_shape(call)); }
+#endif
+
+Prepared ref(const OpCall& call) {
+  return function_kernel([s = forward_shape(call)](const Buffers& b) {
+    conv_forward_ref(s, b.in<float>(0), b.in<float>(1), b.in<float>(2), b.out<float>(0));
+  });
+}
+
+Prepared weight_ref(const OpCall& call) {
+  return function_kernel([s = weight_shape(call)](const Buffers& b) {
+    float* db = b.outputs.size() > 1 ? b.out<float>(1) : nullptr;
+    conv_weight_ref(s, b.in<float>(0), b.in<float>(1), b.out<float>(0), db);
+  });
+}
+
+Prepared data_ref(const OpCall& call) {
+  return function_kernel([s = data_shape(call)](const Buffers& b) {
+    conv_data_ref(s, b.in<float>(0), b.in<float>(1), nullptr, b.out<float>(0));
+  });
+}
+
+constexpr KernelEntry kForward[] = {
+#ifdef NEAP_WITH_ONEDNN
+    {"onednn", DeviceKind::kCpu, onednn},
+#endif
+    {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kWeight[] = {
+#ifdef NEAP_WITH_ONEDNN
+    {"onednn", DeviceKind::kCpu, weight_onednn},
+#endif
+    {"ref", DeviceKind::kCpu, weight_ref}};
+constexpr KernelEntry kData[] = {
+#ifdef NEAP_WITH_ONEDNN
+    {"onednn", DeviceKind::kCpu, data_onednn},
+#endif
+    {"ref", DeviceKind::kCpu, data_ref}};
+
+}  // namespace
+
+extern constinit const OpDef conv = {.name = "conv",
+                                     .infer = infer,
+                                     .gradient = gradient,
+                                     .kernels = kForward,
+                                     .kernel_count = std::size(kForward),
+                                     .flops = flops};
+
+extern constinit const OpDef conv_grad_weight = {.name = "conv_grad_weight",
+                                                 .infer = infer_weight,
+                                                 .kernels = kWeight,
+                                                 .kernel_count = std::size(kWeight),
+                                                 .flops = weight_flops};
+
+extern constinit const OpDef conv_grad_data = {.name = "conv_grad_data",
+                                               .infer = infer_data,
+                                               .kernels = kData,
+                                               .kernel_count = std::size(kData),
+                                               .flops = data_flops};
+
+}  // namespace neap::ops

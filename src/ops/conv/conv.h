@@ -1,0 +1,42 @@
+#pragma once
+
+#include "ops/conv/window.h"
+#include "ops/kernel.h"
+
+namespace neap::ops {
+
+// A convolution with sizes known: x [n, h, w, c], weight [o, kh, kw, c / groups], y [n, oh, ow, o].
+struct ConvShape {
+  std::int64_t n = 0;
+  std::int64_t h = 0, w = 0, c = 0;
+  std::int64_t oh = 0, ow = 0, o = 0;
+  std::int64_t groups = 1;
+  Window window;
+
+  double flops() const;
+};
+
+ConvShape conv_shape(const Shape& x, const Shape& weight, const Shape& y, const Attrs& attrs);
+
+// Sizes of the weight's spatial axes.
+Ints kernel_of(const Shape& weight);
+// The attribute; UserError when it does not divide the channels.
+std::int64_t groups_of(const Attrs& attrs, const Dim& in_channels, const Dim& out_channels);
+// UserError unless every given input is f32.
+void expect_f32(const OpCall& call);
+
+// y = x * w + bias; dw, db from x and dy; dx (+ bias) from dy and w. `bias` and `db` may be null.
+void conv_forward_ref(const ConvShape& s, const float* x, const float* w, const float* bias, float* y);
+void conv_weight_ref(const ConvShape& s, const float* x, const float* dy, float* dw, float* db);
+void conv_data_ref(const ConvShape& s, const float* dy, const float* w, const float* bias, float* dx);
+
+#ifdef NEAP_WITH_ONEDNN
+// Inputs x, weight, bias; output y.
+Prepared conv_forward_onednn(const ConvShape& s, bool with_bias);
+// Inputs x, dy; outputs dw, db.
+Prepared conv_weight_onednn(const ConvShape& s, bool with_bias);
+// Inputs dy, weight and, when given, a bias that is added to the result; output dx.
+Prepared conv_data_onednn(const ConvShape& s);
+#endif
+
+}  // namespace neap::ops

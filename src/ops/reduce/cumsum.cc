@@ -1,0 +1,84 @@
+// cumsum(x; axis, exclusive, reverse): sums along an axis so far, accumulated in double.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "neap/error.h"
+#include "ops/kernel.h"
+
+namespace neap::ops {
+namespace {
+
+int axis_of(const OpCall& call) {
+  const std::int64_t axis = call.attrs.integer("axis", 0);
+  const int rank = call.shape(0).rank();
+  if (axis < -rank || axis >= rank) throw UserError(fmt::format("there is no axis {}", axis));
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+Types infer(const OpCall& call) {
+  if (call.in(0).dtype != DType::kF32) throw UserError(fmt::format("takes f32, not {}", name(call.in(0).dtype)));
+  axis_of(call);
+  return {call.in(0)};
+}
+
+// Each dy reaches the elements that were summed: those on the other side.
+Values gradient(GradientCall& c) {
+  Attrs attrs = c.node.attrs;
+  attrs.set("reverse", attrs.integer("reverse", 0) == 0 ? 1 : 0);
+  return {c.g("cumsum", {c.dy[0]}, attrs)};
+}
+
+// The tensor as outer x length x inner.
+struct Line {
+  std::int64_t outer = 1, length = 1, inner = 1;
+  bool exclusive = false, reverse = false;
+
+  explicit Line(const OpCall& call) {
+    const int axis = axis_of(call);
+    for (int i = 0; i < call.shape(0).rank(); ++i) {
+      (i < axis ? outer : i == axis ? length : inner) *= call.shape(0).size(i);
+    }
+    exclusive = call.attrs.integer("exclusive", 0) != 0;
+    reverse = call.attrs.integer("reverse", 0) != 0;
+  }
+};
+
+void sum_columns(const Line& l, const float* x, float* y, std::int64_t width) {
+  constexpr std::int64_t kColumns = 128;
+  for (std::int64_t c = 0; c < width; c += kColumns) {
+    const std::int64_t n = std::min(kColumns, width - c);
+    double sum[kColumns] = {};
+    for (std::int64_t t = 0; t < l.length; ++t) {
+      const std::int64_t at = (l.reverse ? l.length - 1 - t : t) * l.inner + c;
+      for (std::int64_t i = 0; i < n; ++i) {
+        const double next = sum[i] + static_cast<double>(x[at + i]);
+        y[at + i] = static_cast<float>(l.exclusive ? sum[i] : next);
+        sum[i] = next;
+      }
+    }
+  }
+}
+
+Prepared ref(const OpCall& call) {
+  return function_kernel([l = Line(call)](const Buffers& b) {
+    const std::int64_t size = l.length * l.inner;
+    for (std::int64_t o = 0; o < l.outer; ++o) {
+      sum_columns(l, b.in<float>(0) + o * size, b.out<float>(0) + o * size, l.inner);
+    }
+  });
+}
+
+constexpr KernelEntry kKernels[] = {{"ref", DeviceKind::kCpu, ref}};
+constexpr InOut kInPlace[] = {{0, 0}};
+
+}  // namespace
+
+extern constinit const OpDef cumsum = {.name = "cumsum",
+                                       .infer = infer,
+                                       .gradient = gradient,
+                                       .kernels = kKernels,
+                                       .kernel_count = std::size(kKernels),
+                                       .in_place = kInPlace};
+
+}  // namespace neap::ops

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "ops/kernel.h"
+#include "ops/update/update_simd.h"
+
+namespace neap::ops {
+
+// What the tensor `hyper`, f32[8], holds: lr, momentum or beta1, beta2, eps, weight decay, 1 - beta1^t, 1 - beta2^t,
+// scale of the gradient. `clip` is null or {scale, ...}.
+SgdStep sgd_step(const float* hyper, const float* clip, bool nesterov);
+AdamStep adam_step(const float* hyper, const float* clip, bool decoupled);
+
+Prepared sgd_ref(const OpCall& call);
+Prepared adam_ref(const OpCall& call);
+
+}  // namespace neap::ops
