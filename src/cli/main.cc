@@ -1,7 +1,9 @@
 // neap: trains neural networks below a high-water mark.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <new>
 #include <vector>
 
@@ -16,6 +18,15 @@ int complain(int status, std::string_view what) {
   std::fflush(stdout);
   fmt::print(stderr, "neap: {}\n", what);
   return status;
+}
+
+// A thread of libgomp that waits spins for milliseconds by default. Beside any other busy process each barrier then costs
+// a time slice of the scheduler: training slows down thirtyfold. The library reads its settings only when it is loaded,
+// so the program starts itself once more with a short spin, unless the user has chosen.
+void use_short_spin(char** argv) {
+  if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  setenv("GOMP_SPINCOUNT", "2000", 1);
+  execv("/proc/self/exe", argv);  // returns only when it fails: then all goes on as it is
 }
 
 int run(int argc, char** argv) {
@@ -47,6 +58,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  use_short_spin(argv);
   try {
     return run(argc, argv);
   } catch (const neap::UserError& e) {
