@@ -41,7 +41,7 @@ class Line {
     return true;
   }
   void expect(char c) {
-    if (!takes(c)) bad(fmt::format("'{}' is missing before '{}'", c, rest()));
+    if (!takes(c)) bad(fmt::format("'{}' is missing before {}", c, rest()));
   }
 
   // The plain word that comes next, without taking it; empty when there is none.
@@ -58,7 +58,7 @@ class Line {
   std::string name() {
     if (sees('"')) return string();
     const std::string_view word = peek();
-    if (word.empty()) bad(fmt::format("a name is missing before '{}'", rest()));
+    if (word.empty()) bad(fmt::format("a name is missing before {}", rest()));
     if (text::is_keyword(word)) bad(fmt::format("'{}' has a meaning of its own; a name would be in quotes", word));
     drop(word.size());
     return std::string(word);
@@ -73,7 +73,7 @@ class Line {
         i += escaped(text_.substr(i + 1), out);
       }
     }
-    if (i >= text_.size()) bad(fmt::format("the quote in {} does not end", rest()));
+    if (i >= text_.size()) bad(fmt::format("a quote is open: {}", rest()));
     drop(i + 1);
     return out;
   }
@@ -86,12 +86,13 @@ class Line {
   // [...], taken as it stands.
   std::string_view brackets() {
     const std::size_t end = text_.find(']');
-    if (!sees('[') || end == std::string_view::npos) bad(fmt::format("[...] is missing before '{}'", rest()));
+    if (!sees('[') || end == std::string_view::npos) bad(fmt::format("[...] is missing before {}", rest()));
     const std::string_view t = text_.substr(0, end + 1);
     drop(t.size());
     return t;
   }
-  std::string rest() const { return text_.empty() ? "the line's end" : std::string(text_.substr(0, 40)); }
+  // For messages: what comes next.
+  std::string rest() const { return text_.empty() ? "the line's end" : fmt::format("'{}'", text_.substr(0, 40)); }
 
  private:
   // Appends what the characters after a backslash stand for; returns how many they are.
@@ -127,7 +128,7 @@ class Line {
 TensorType parse_type(Line& line) {
   const std::string_view word = line.peek();
   const std::optional<DType> dtype = parse_dtype(word);
-  if (!dtype || !line.takes(word)) bad(fmt::format("a type such as f32[2,3] is missing before '{}'", line.rest()));
+  if (!dtype || !line.takes(word)) bad(fmt::format("a type such as f32[2,3] is missing before {}", line.rest()));
   const TensorType type = {*dtype, Shape::parse(line.brackets())};
   for (const Dim& d : type.shape) {
     if (d.factor() < 0) bad(fmt::format("{} has a negative axis", type.text()));
@@ -182,8 +183,7 @@ Init parse_init(Line& line) {
 
 std::vector<std::byte> parse_data(Line& line, const Tensor& t) {
   if (line.takes("hash")) {
-    bad(fmt::format("constant '{}' is known by its hash only ({}): its bytes are not in the text", t.name,
-                    line.rest()));
+    bad(fmt::format("constant '{}' is known by its hash only, {}: its bytes are not in the text", t.name, line.rest()));
   }
   const std::string_view hex = line.token();
   std::vector<std::byte> data;
@@ -214,7 +214,7 @@ class Parser {
     } else {
       node(line);
     }
-    if (!line.at_end()) bad(fmt::format("'{}' is left over", line.rest()));
+    if (!line.at_end()) bad(fmt::format("{} is left over", line.rest()));
   }
 
   Graph graph;

@@ -53,6 +53,7 @@ Graph with_everything() {
                          {"wild", -std::numeric_limits<double>::infinity()}},
                         "input");
   g.graph().nodes.back().phase = Phase::kBackward;
+  g.graph().nodes.back().layer = "";
   g("softmax", {input}, {}, "new value of x");
   g.graph().nodes.back().phase = Phase::kUpdate;
   g.graph().nodes.back().layer = "a layer";
@@ -164,7 +165,7 @@ TEST(Text, SaysWhatIsWrongAndWhere) {
            {"input y f33[2]", "line 2: a type such as f32[2,3] is missing before 'f33[2]'"},
            {"input y f32[2", "line 2: [...] is missing before '[2'"},
            {"input y f32[-2]", "line 2: f32[-2] has a negative axis"},
-           {"input y f32[2,]", "line 2: '[2,]' is not a shape"},
+           {"input y f32[2,]", "line 2: a comma ends the shape"},
            {"input y f32[9223372036854775807,9]", "line 2: dimensions"},
            {"input y f32[9223372036854775807]", "line 2: f32[9223372036854775807] is too large"},
            {"input y f32[a b]", "line 2: 'a b' is not a dimension"},
@@ -187,7 +188,7 @@ TEST(Text, SaysWhatIsWrongAndWhere) {
            {"y f32[3,2] = transpose(x) {perm=[1,0,]}", "line 2: a comma ends the list"},
            {"y f32[3,2] = transpose(x) {perm=99999999999999999999}", "line 2: '99999999999999999999' is not a number"},
            {"y f32[3,2] = transpose(x) {a=1, a=2}", "line 2: attribute 'a' is given twice"},
-           {"y f32[3,2] = transpose(x) {a=\"b}", "line 2: the quote in \"b} does not end"},
+           {"y f32[3,2] = transpose(x) {a=\"b}", "line 2: a quote is open: '\"b}'"},
            {"y f32[3,2] = transpose(x) {a=\"\\q\"}", "line 2: a backslash in quotes"},
            {"y f32[3,2] = transpose(x) {perm=1}", "attribute 'perm' has the wrong type"},
            {"none f32[3,2] = transpose(x)", "line 2: 'none' has a meaning of its own"},

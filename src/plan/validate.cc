@@ -37,6 +37,16 @@ class Memory {
     return true;
   }
 
+  // What lies at this byte, and where it begins; null: nothing known.
+  const Content* find(std::int64_t at, std::int64_t& begin) const {
+    auto it = map_.upper_bound(at);
+    if (it == map_.begin()) return nullptr;
+    --it;
+    if (at >= it->second.end) return nullptr;
+    begin = it->first;
+    return &it->second;
+  }
+
   // Renames what lies there, part by part: the pieces of a concatenation become the whole.
   void rename(std::int64_t start, std::int64_t bytes, TensorId tensor, std::int64_t from) {
     write(start, bytes, tensor, from);
@@ -168,7 +178,9 @@ class Checker {
       const std::int64_t bytes = tensor.type.bytes();
       if (!is_inside(in.inputs[i], bytes, t)) return fail("'{}' reads '{}' outside of its block's life", node.name, tensor.name);
       const auto& [root, from] = views_[node.inputs[i].index];
-      if (!memory_.holds(address(in.inputs[i]), bytes, root, from) && !gather(in.inputs[i], node.inputs[i])) {
+      const std::int64_t at = address(in.inputs[i]);
+      if (!memory_.holds(at, bytes, root, from) && !gather(in.inputs[i], node.inputs[i]) &&
+          !lies_in_whole(at, bytes, root, from)) {
         return fail("'{}' at tick {} reads '{}', but other bytes lie there", node.name, t, tensor.name);
       }
     }
@@ -196,6 +208,22 @@ class Checker {
     memory_.rename(start, whole.type.bytes(), root, 0);
     ran_[whole.producer] = true;
     return memory_.holds(address(at), graph_.at(id).type.bytes(), root, from);
+  }
+
+  // A part can still be read where it lies in a concatenation that was gathered meanwhile.
+  bool lies_in_whole(std::int64_t at, std::int64_t bytes, TensorId root, std::int64_t from) const {
+    std::int64_t begin = 0;
+    const Content* content = memory_.find(at, begin);
+    if (content == nullptr || !content->tensor || !graph_.at(content->tensor).producer) return false;
+    const Node& node = graph_.at(graph_.at(content->tensor).producer);
+    if (node.op->part_offset == nullptr) return false;
+    const OpCall call = call_of(graph_, node);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const auto offset = node.op->part_offset(call, i);
+      if (!offset || node.inputs[i] != root) continue;
+      if (memory_.holds(at, bytes, content->tensor, *offset + from)) return true;
+    }
+    return false;
   }
 
   void check_workspace(Tick t, const Instruction& in, const Node& node) {
@@ -247,6 +275,8 @@ class Checker {
       const auto home = std::find_if(plan_.homes.begin(), plan_.homes.end(), [&](const auto& h) { return h.first == id; });
       if (home == plan_.homes.end()) return fail("result '{}' has no home", label);
       const auto& [root, from] = views_[id.index];
+      const auto last = static_cast<Tick>(plan_.instructions.size()) - 1;
+      if (!is_inside(home->second, graph_.at(id).type.bytes(), last)) return fail("result '{}' ends early", label);
       if (!memory_.holds(address(home->second), graph_.at(id).type.bytes(), root, from) && !gather(home->second, id)) {
         return fail("result '{}' is overwritten before the step ends", label);
       }
