@@ -32,7 +32,7 @@ class CNN(nn.Module):
 
 
 def _shortcut(cin, cout, stride):
-    """1x1 convolution and batch norm where the shape changes; parameters downsample.0 and downsample.1."""
+    """1x1 convolution and batch norm where the shape changes; parameters down.0 and down.1."""
     if stride == 1 and cin == cout:
         return None
     return nn.Sequential(nn.Conv2d(cin, cout, 1, stride, bias=False), nn.BatchNorm2d(cout))
@@ -45,12 +45,12 @@ class BasicBlock(nn.Module):
         super().__init__()
         self.conv1, self.bn1 = nn.Conv2d(cin, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
         self.conv2, self.bn2 = nn.Conv2d(width, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width)
-        self.downsample = _shortcut(cin, width, stride)
+        self.down = _shortcut(cin, width, stride)
 
     def forward(self, x):
         y = F.relu(self.bn1(self.conv1(x)), inplace=True)
         y = self.bn2(self.conv2(y))
-        return F.relu(y + (self.downsample(x) if self.downsample else x), inplace=True)
+        return F.relu(y + (self.down(x) if self.down else x), inplace=True)
 
 
 class Bottleneck(nn.Module):
@@ -62,17 +62,17 @@ class Bottleneck(nn.Module):
         self.conv1, self.bn1 = nn.Conv2d(cin, width, 1, bias=False), nn.BatchNorm2d(width)
         self.conv2, self.bn2 = nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
         self.conv3, self.bn3 = nn.Conv2d(width, cout, 1, bias=False), nn.BatchNorm2d(cout)
-        self.downsample = _shortcut(cin, cout, stride)
+        self.down = _shortcut(cin, cout, stride)
 
     def forward(self, x):
         y = F.relu(self.bn1(self.conv1(x)), inplace=True)
         y = F.relu(self.bn2(self.conv2(y)), inplace=True)
         y = self.bn3(self.conv3(y))
-        return F.relu(y + (self.downsample(x) if self.downsample else x), inplace=True)
+        return F.relu(y + (self.down(x) if self.down else x), inplace=True)
 
 
 class ResNet(nn.Module):
-    """Parameter names as in torchvision: conv1, bn1, layer{1..}.{i}.{conv,bn,downsample}, fc."""
+    """Parameters: conv1, bn1, layer{1..}.{i}.{conv,bn,down}, fc; torchvision calls `down` downsample."""
 
     def __init__(self, block, widths, depths, imagenet_stem=False, classes=10):
         super().__init__()
@@ -106,11 +106,11 @@ def _attention(qkv, heads, causal):
 
 
 class TransformerBlock(nn.Module):
-    def __init__(self, d, heads, ff):
+    def __init__(self, d, heads, ff, eps=1e-5):
         super().__init__()
         self.heads = heads
-        self.ln1, self.qkv, self.proj = nn.LayerNorm(d), nn.Linear(d, 3 * d), nn.Linear(d, d)
-        self.ln2, self.fc1, self.fc2 = nn.LayerNorm(d), nn.Linear(d, ff), nn.Linear(ff, d)
+        self.ln1, self.qkv, self.proj = nn.LayerNorm(d, eps), nn.Linear(d, 3 * d), nn.Linear(d, d)
+        self.ln2, self.fc1, self.fc2 = nn.LayerNorm(d, eps), nn.Linear(d, ff), nn.Linear(ff, d)
 
 
 class GPTBlock(TransformerBlock):
@@ -146,17 +146,20 @@ class GPT(nn.Module):
         return F.cross_entropy(z.flatten(0, 1), y.flatten())
 
 
+BERT_EPS = 1e-12
+
+
 class BERT(nn.Module):
     def __init__(self, vocab=1024, d=256, layers=4, heads=4, ff=1024, t=128):
         super().__init__()
-        self.wte, self.wpe, self.lne = nn.Embedding(vocab, d), nn.Embedding(t, d), nn.LayerNorm(d)
-        self.blocks = nn.ModuleList(BERTBlock(d, heads, ff) for _ in range(layers))
+        self.wte, self.wpe, self.ln = nn.Embedding(vocab, d), nn.Embedding(t, d), nn.LayerNorm(d, BERT_EPS)
+        self.blocks = nn.ModuleList(BERTBlock(d, heads, ff, BERT_EPS) for _ in range(layers))
         self.head = nn.Linear(d, vocab)
         for p in (self.wte.weight, self.wpe.weight):
             nn.init.normal_(p, std=0.02)
 
     def forward(self, x, y):
-        h = self.lne(self.wte(x) + self.wpe.weight[: x.shape[1]])
+        h = self.ln(self.wte(x) + self.wpe.weight[: x.shape[1]])
         for block in self.blocks:
             h = block(h)
         return F.cross_entropy(self.head(h).flatten(0, 1), y.flatten())

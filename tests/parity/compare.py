@@ -46,6 +46,9 @@ def neap_command(neap, golden, root, init, flags):
         model += ":" + ",".join(f"{k}={v}" for k, v in golden["params"].items())
     command = [neap, "train", model, "--data", str(root / golden["data"]), "--batch", str(golden["batch"])]
     command += ["--steps", str(golden["steps"]), "--optimizer", golden["optimizer"], "--lr", repr(golden["lr"])]
+    command += ["--momentum", "0", "--weight-decay", repr(golden.get("weight_decay", 0.0)), "--no-shuffle"]
+    if golden["optimizer"] == "adamw":
+        command += ["--beta1", repr(golden["betas"][0]), "--beta2", repr(golden["betas"][1]), "--epsilon", repr(golden["eps"])]
     if "length" in golden:
         command += ["--length", str(golden["length"])]
     return command + ["--init", str(init), "--json", "-", *flags]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Makes tests/parity/data from fixed seeds: small, and with enough structure that 20 steps lower the loss.
 
-mnist-like.npz   x uint8 [640, 28, 28], y uint8 [640]         mlp, cnn: 20 batches of 32
-cifar-like.npz   x uint8 [160, 32, 32, 3] (NHWC), y uint8     resnet20: 20 batches of 8
-bytes.bin        40961 little-endian uint16 below 256         gpt-mini (8 x 256), lstm-lm and gru-lm (16 x 128)
-tokens.bin       40961 little-endian uint16 below 1024        bert-mini (16 x 128)
+mnist-like.npz   image uint8 [640, 28, 28], label uint8     mlp, cnn: 20 batches of 32
+cifar-like.npz   image uint8 [160, 32, 32, 3], label uint8  resnet20: 20 batches of 8
+bytes.bin        40961 little-endian uint16 below 256      gpt-mini (8 x 256), lstm-lm and gru-lm (16 x 128)
+tokens.bin       40961 little-endian uint16 below 1024     bert-mini (16 x 128)
 """
 import pathlib
 
@@ -42,9 +42,9 @@ def tokens(seed, count, vocab):
 def main():
     DATA.mkdir(exist_ok=True)
     x, y = images(1, 640, (28, 28))
-    np.savez(DATA / "mnist-like.npz", x=x, y=y)
+    np.savez(DATA / "mnist-like.npz", image=x, label=y)
     x, y = images(2, 160, (32, 32, 3))
-    np.savez(DATA / "cifar-like.npz", x=x, y=y)
+    np.savez(DATA / "cifar-like.npz", image=x, label=y)
     tokens(3, 40961, 256).tofile(DATA / "bytes.bin")
     tokens(4, 40961, 1024).tofile(DATA / "tokens.bin")
 

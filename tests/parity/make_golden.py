@@ -65,7 +65,7 @@ def load_batches(run, dtype):
             yield (ids[at : at + count].view(run.batch, -1), ids[at + 1 : at + count + 1].view(run.batch, -1))
         return
     with np.load(path) as z:
-        x, y = torch.from_numpy(z["x"]), torch.from_numpy(z["y"].astype(np.int64))
+        x, y = torch.from_numpy(z["image"]), torch.from_numpy(z["label"].astype(np.int64))
     x = x.unsqueeze(1) if x.dim() == 3 else x.permute(0, 3, 1, 2)  # file: NHW or NHWC
     for s in range(STEPS):
         part = slice(s * run.batch, (s + 1) * run.batch)
