@@ -6,7 +6,7 @@ namespace neap {
 namespace {
 
 constexpr std::array kModels = {&mlp,      &cnn,  &resnet20,  &resnet18, &resnet50,
-                                &gpt_mini, &gpt2, &bert_mini};
+                                &gpt_mini, &gpt2, &bert_mini, &lstm_lm,  &gru_lm};
 
 }  // namespace
 

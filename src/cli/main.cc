@@ -20,9 +20,9 @@ int complain(int status, std::string_view what) {
   return status;
 }
 
-// A thread of libgomp that waits spins for milliseconds by default. Beside any other busy process each barrier then costs
-// a time slice of the scheduler: training slows down thirtyfold. The library reads its settings only when it is loaded,
-// so the program starts itself once more with a short spin, unless the user has chosen.
+// A thread of libgomp that waits spins for milliseconds by default. Beside any other busy process each barrier then
+// costs a time slice of the scheduler: training slows down thirtyfold. The library reads its settings only when it is
+// loaded, so the program starts itself once more with a short spin, unless the user has chosen.
 void use_short_spin(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   setenv("GOMP_SPINCOUNT", "2000", 1);

@@ -39,7 +39,8 @@ void add_run_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--seed", o.seed, "of initial weights, shuffling and dropout");
   app.add_flag("--shuffle,!--no-shuffle", o.shuffle, "new order of the samples in every epoch");
   app.add_flag("--flip", o.flip, "random horizontal flips of images");
-  app.add_option("--crop", o.crop, "random crops from images padded by this many pixels")->check(CLI::NonNegativeNumber);
+  app.add_option("--crop", o.crop, "random crops from images padded by this many pixels")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--freeze", o.freeze, "parameters that stay as they are (pattern with * and ?)");
   app.add_option("--bn", flags.bn, "train or frozen")->check(CLI::IsMember({"train", "frozen"}));
   app.add_option("--init", o.init, "weights to start from, a .safetensors file");

@@ -171,8 +171,8 @@ void verify_outputs(const Graph& graph, NodeId at, std::vector<bool>& defined) {
       throw InternalError(fmt::format("node '{}' writes '{}', which is not its own", node.name, t.name));
     }
     if (!(types[i] == t.type)) {
-      throw InternalError(fmt::format("output {} of node '{}' is {}, its op says {}", i, node.name, t.type.text(),
-                                      types[i].text()));
+      throw InternalError(
+          fmt::format("output {} of node '{}' is {}, its op says {}", i, node.name, t.type.text(), types[i].text()));
     }
     defined[node.outputs[i].index] = true;
   }

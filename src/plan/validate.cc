@@ -102,7 +102,8 @@ class Checker {
   void check_blocks() {
     for (std::size_t i = 0; i < plan_.blocks.size(); ++i) {
       const Block& b = plan_.blocks[i];
-      if (b.bytes < 0 || b.offset < 0 || b.offset + b.bytes > plan_.peak_bytes) fail("block {} lies outside of the arena", i);
+      if (b.bytes < 0 || b.offset < 0 || b.offset + b.bytes > plan_.peak_bytes)
+        fail("block {} lies outside of the arena", i);
       if (b.offset % 64 != 0) fail("block {} is not aligned", i);
       if (b.lower >= b.upper) fail("block {} has no life", i);
       const bool must_stay = b.kind == BlockKind::kState;
@@ -162,7 +163,8 @@ class Checker {
     const Instruction& in = plan_.instructions[t];
     const Node& node = graph_.at(in.node);
     ran_[in.node] = true;
-    if (in.action == Action::kRecompute && node.op->side_effects()) fail("'{}' is repeated but has side effects", node.name);
+    if (in.action == Action::kRecompute && node.op->side_effects())
+      fail("'{}' is repeated but has side effects", node.name);
     if (in.inputs.size() != node.inputs.size() || in.outputs.size() != node.outputs.size()) {
       return fail("instruction {} does not have the operands of '{}'", t, node.name);
     }
@@ -176,7 +178,8 @@ class Checker {
       if (!node.inputs[i]) continue;
       const Tensor& tensor = graph_.at(node.inputs[i]);
       const std::int64_t bytes = tensor.type.bytes();
-      if (!is_inside(in.inputs[i], bytes, t)) return fail("'{}' reads '{}' outside of its block's life", node.name, tensor.name);
+      if (!is_inside(in.inputs[i], bytes, t))
+        return fail("'{}' reads '{}' outside of its block's life", node.name, tensor.name);
       const auto& [root, from] = views_[node.inputs[i].index];
       const std::int64_t at = address(in.inputs[i]);
       if (!memory_.holds(at, bytes, root, from) && !gather(in.inputs[i], node.inputs[i]) &&
@@ -241,7 +244,8 @@ class Checker {
         if (!is_optional) fail("'{}' has nowhere to write '{}'", node.name, tensor.name);
         continue;
       }
-      if (!is_inside(in.outputs[i], tensor.type.bytes(), t)) return fail("'{}' writes outside of a block's life", node.name);
+      if (!is_inside(in.outputs[i], tensor.type.bytes(), t))
+        return fail("'{}' writes outside of a block's life", node.name);
       check_overwritten_inputs(in, node, i);
       memory_.write(address(in.outputs[i]), tensor.type.bytes(), node.outputs[i]);
     }
@@ -266,13 +270,15 @@ class Checker {
     for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
       const bool is_window = !node.outputs.empty() && views_[node.outputs[0].index].first != node.outputs[0];
-      if (!ran_.contains(NodeId{i}) && !is_window && node.op->part_offset == nullptr) fail("'{}' never runs", node.name);
+      if (!ran_.contains(NodeId{i}) && !is_window && node.op->part_offset == nullptr)
+        fail("'{}' never runs", node.name);
     }
   }
 
   void check_results() {
     for (const auto& [label, id] : graph_.outputs) {
-      const auto home = std::find_if(plan_.homes.begin(), plan_.homes.end(), [&](const auto& h) { return h.first == id; });
+      const auto home =
+          std::find_if(plan_.homes.begin(), plan_.homes.end(), [&](const auto& h) { return h.first == id; });
       if (home == plan_.homes.end()) return fail("result '{}' has no home", label);
       const auto& [root, from] = views_[id.index];
       const auto last = static_cast<Tick>(plan_.instructions.size()) - 1;
