@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/config.h"
 #include "neap/error.h"
 
 namespace {
@@ -43,7 +45,9 @@ int run(int argc, char** argv) {
   add("profile", "time, bytes and bandwidth of each layer", neap::add_profile);
   add("models", "what is built in", neap::add_models);
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> arguments = neap::with_config(app, argc, argv);
+    std::reverse(arguments.begin(), arguments.end());  // as the parser wants them
+    app.parse(arguments);
   } catch (const CLI::Success& e) {  // --help, --version
     return app.exit(e);
   } catch (const CLI::ParseError& e) {

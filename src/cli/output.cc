@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 
 #include "core/bytes.h"
 #include "neap/error.h"
@@ -29,16 +33,24 @@ std::string bar(double share, int width) {
 
 }  // namespace
 
-JsonLines::JsonLines(const std::string& path) {
+JsonLines::JsonLines(const std::string& path) : path_(path) {
   if (path.empty()) return;
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
   if (path == "-") {
     is_stdout_ = true;
+    through_ = stdout;
+  } else if (std::filesystem::is_character_file(status) || std::filesystem::is_fifo(status)) {
+    through_ = std::fopen(path.c_str(), "w");
+    if (through_ == nullptr) throw UserError(fmt::format("cannot write '{}': {}", path, std::strerror(errno)));
   } else {
     file_ = std::make_unique<AtomicFile>(path);
   }
 }
 
-JsonLines::~JsonLines() = default;
+JsonLines::~JsonLines() {
+  if (through_ != nullptr && !is_stdout_) std::fclose(through_);
+}
 
 void JsonLines::line(const Json& object) {
   if (!is_on()) return;
@@ -47,8 +59,8 @@ void JsonLines::line(const Json& object) {
     file_->write(text);
     return;
   }
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    throw UserError("standard output cannot be written");
+  if (std::fwrite(text.data(), 1, text.size(), through_) != text.size() || std::fflush(through_) != 0) {
+    throw UserError(fmt::format("cannot write '{}': {}", is_stdout_ ? "standard output" : path_, std::strerror(errno)));
   }
 }
 
