@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Neap and PyTorch side by side on the CPU: whole training steps with AdamW, f32, 2 threads. Standard library only.
 
-  bench/setup_venv.sh && bench/run.py             table on stdout, and its section in bench/RESULTS.md
+  bench/run.py                                    table on stdout, and its section in bench/RESULTS.md
   bench/run.py --only gpt-mini                    one model; stdout only
   bench/run.py --peer-only                        PyTorch alone; stdout only
 
@@ -21,6 +21,7 @@ import sys
 
 BENCH = pathlib.Path(__file__).resolve().parent
 ROOT = BENCH.parent
+VENV = BENCH / ".venv" / "bin" / "python"
 THREADS = 2
 MARKS = ("<!-- run.py begins -->", "<!-- run.py ends -->")
 MIB = 2**20
@@ -234,7 +235,7 @@ def write_section(path, text):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--neap", type=pathlib.Path, default=ROOT / "build" / "neap")
-    p.add_argument("--python", type=pathlib.Path, default=BENCH / ".venv" / "bin" / "python")
+    p.add_argument("--python", type=pathlib.Path, default=VENV, help="one with torch; by default that of bench/setup_venv.sh")
     p.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "bench", help="where the C helpers go")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--only", help=f"comma-separated, of {', '.join(w.model for w in WORK)}")
@@ -244,10 +245,12 @@ def main():
     names = a.only.split(",") if a.only else [w.model for w in WORK]
     if bad := [n for n in names if n not in [w.model for w in WORK]]:
         p.error(f"unknown model {bad[0]}")
-    if not a.python.exists():
-        p.error(f"{a.python} is missing: run bench/setup_venv.sh")
     if not a.peer_only and not a.neap.exists():
         p.error(f"{a.neap} is missing: run make build, or give --peer-only")
+    if a.python == VENV:
+        call([BENCH / "setup_venv.sh"], os.environ)
+    elif not a.python.exists():
+        p.error(f"--python {a.python} does not exist")
 
     bench = Bench(None if a.peer_only else a.neap, a.python, a.build)
     fma, results = [bench.fma_peak()], []
