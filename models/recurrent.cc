@@ -1,7 +1,7 @@
 // Language models with recurrent layers.
 #include "neap/recurrent.h"
 
-#include "models/registry.h"
+#include "registry.h"
 #include "neap/layers.h"
 
 namespace neap {

@@ -1,5 +1,5 @@
 // Residual networks (He et al. 2016): basic blocks with a 3x3 stem for small images, bottlenecks with a 7x7 stem.
-#include "models/registry.h"
+#include "registry.h"
 #include "neap/layers.h"
 
 namespace neap {

@@ -1,7 +1,7 @@
 // Transformers: a decoder with norms first (GPT) and an encoder with norms last (BERT).
 #include <cmath>
 
-#include "models/registry.h"
+#include "registry.h"
 #include "neap/layers.h"
 
 namespace neap {

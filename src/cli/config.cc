@@ -81,8 +81,9 @@ std::vector<std::string> with_config(CLI::App& app, int argc, char** argv) {
   }
   if (sub == nullptr) {
     const std::string meant = nearest(out[0], names);
-    throw UserError(fmt::format("there is no command '{}'{}", out[0],
-                                meant.empty() ? " (neap --help lists them)" : fmt::format("; did you mean '{}'?", meant)));
+    throw UserError(
+        fmt::format("there is no command '{}'{}", out[0],
+                    meant.empty() ? " (neap --help lists them)" : fmt::format("; did you mean '{}'?", meant)));
   }
   std::vector<std::string> settings;
   for (std::size_t i = 1; i < out.size(); ++i) {
