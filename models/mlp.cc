@@ -1,5 +1,5 @@
-#include "registry.h"
 #include "neap/layers.h"
+#include "registry.h"
 
 namespace neap {
 namespace {

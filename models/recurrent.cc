@@ -1,8 +1,8 @@
 // Language models with recurrent layers.
 #include "neap/recurrent.h"
 
-#include "registry.h"
 #include "neap/layers.h"
+#include "registry.h"
 
 namespace neap {
 namespace {

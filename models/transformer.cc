@@ -1,8 +1,8 @@
 // Transformers: a decoder with norms first (GPT) and an encoder with norms last (BERT).
 #include <cmath>
 
-#include "registry.h"
 #include "neap/layers.h"
+#include "registry.h"
 
 namespace neap {
 namespace {

@@ -64,7 +64,9 @@ double time_of(const std::function<void()>& call) {
 
 double time_onednn(const Case& t, const Matrix& a, const Matrix& b, const Matrix& c) {
 #ifdef NEAP_WITH_ONEDNN
-  const auto [m, n, k] = t.shape;
+  const std::int64_t m = t.shape.m;
+  const std::int64_t n = t.shape.n;
+  const std::int64_t k = t.shape.k;
   const int before = omp_get_max_threads();
   if (!t.parallel) omp_set_num_threads(1);
   const double s = time_of([&] {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -19,13 +20,13 @@ constexpr auto kTerminalPause = std::chrono::milliseconds(100);
 constexpr auto kPlainPause = std::chrono::seconds(2);
 
 std::string clock_text(double seconds) {
-  const auto s = static_cast<std::int64_t>(seconds + 0.5);
+  const auto s = std::llround(seconds);
   if (s >= 3600) return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
   return fmt::format("{}:{:02}", s / 60, s % 60);
 }
 
 std::string bar(double share, int width) {
-  const int full = std::clamp(static_cast<int>(share * width + 0.5), 0, width);
+  const int full = std::clamp(static_cast<int>(std::lround(share * width)), 0, width);
   std::string out;
   for (int i = 0; i < width; ++i) out += i < full ? "█" : "░";
   return out;
