@@ -32,3 +32,11 @@ foreach(script check_house setup)
   add_test(NAME scripts.${script} COMMAND ${Python3_EXECUTABLE} -B ${script}_test.py WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/scripts)
   set_tests_properties(scripts.${script} PROPERTIES LABELS null TIMEOUT 60)
 endforeach()
+
+# Losses of 20 steps against PyTorch's. Under sanitizers this takes too long, hence the label.
+file(GLOB goldens CONFIGURE_DEPENDS tests/parity/golden/*.json)
+foreach(golden ${goldens})
+  get_filename_component(model ${golden} NAME_WE)
+  add_test(NAME parity.${model} COMMAND python3 ${CMAKE_SOURCE_DIR}/tests/parity/compare.py ${golden} --run $<TARGET_FILE:neap>)
+  set_tests_properties(parity.${model} PROPERTIES LABELS "cpu;long" TIMEOUT 600)
+endforeach()

@@ -1,5 +1,5 @@
-#include "models/registry.h"
 #include "neap/layers.h"
+#include "registry.h"
 
 namespace neap {
 

@@ -1,5 +1,5 @@
-#include "models/registry.h"
 #include "neap/layers.h"
+#include "registry.h"
 
 namespace neap {
 namespace {
@@ -13,7 +13,8 @@ void build(Builder& g, const ModelContext& c) {
   finish(g, linear(g, "fc3", x, c.classes), label);
 }
 
-constexpr ModelParameter kParameters[] = {{"hidden", 256, "width of the first hidden layer; the second has half of it"}};
+constexpr ModelParameter kParameters[] = {
+    {"hidden", 256, "width of the first hidden layer; the second has half of it"}};
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-#include "models/registry.h"
+#include "registry.h"
 
 #include <array>
 

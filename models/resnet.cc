@@ -1,6 +1,6 @@
 // Residual networks (He et al. 2016): basic blocks with a 3x3 stem for small images, bottlenecks with a 7x7 stem.
-#include "models/registry.h"
 #include "neap/layers.h"
+#include "registry.h"
 
 namespace neap {
 namespace {

@@ -1,8 +1,8 @@
 // Transformers: a decoder with norms first (GPT) and an encoder with norms last (BERT).
 #include <cmath>
 
-#include "models/registry.h"
 #include "neap/layers.h"
+#include "registry.h"
 
 namespace neap {
 namespace {
@@ -42,7 +42,8 @@ std::pair<Value, Value> embed(Builder& g, Value tokens, const ModelContext& c, s
   const auto context = static_cast<std::int64_t>(c.parameters.at("context"));
   Value positions = g.parameter("wpe.weight", {context, width}, Init::normal(kStd));
   if (c.length < context) {
-    positions = g("slice", {positions}, {{"starts", Ints{0}}, {"ends", Ints{c.length}}, {"axes", Ints{0}}}, "positions");
+    positions =
+        g("slice", {positions}, {{"starts", Ints{0}}, {"ends", Ints{c.length}}, {"axes", Ints{0}}}, "positions");
   }
   const Value x = g("embedding", {table, tokens}, {}, "wte");
   return {g("add", {x, positions}, {}, "embedded"), table};
@@ -79,11 +80,17 @@ void build_bert(Builder& g, const ModelContext& c) {
 }
 
 constexpr ModelParameter kMini[] = {
-    {"width", 384, ""}, {"layers", 6, ""}, {"heads", 6, ""}, {"vocab", 256, "bytes"},  {"context", 256, "positions"}, {"dropout", 0, ""}};
-constexpr ModelParameter kGpt2[] = {
-    {"width", 768, ""}, {"layers", 12, ""}, {"heads", 12, ""}, {"vocab", 50304, "50257 padded"}, {"context", 1024, "positions"}, {"dropout", 0, ""}};
+    {"width", 384, ""}, {"layers", 6, ""}, {"heads", 6, ""}, {"vocab", 256, "bytes"}, {"context", 256, "positions"},
+    {"dropout", 0, ""}};
+constexpr ModelParameter kGpt2[] = {{"width", 768, ""},
+                                    {"layers", 12, ""},
+                                    {"heads", 12, ""},
+                                    {"vocab", 50304, "50257 padded"},
+                                    {"context", 1024, "positions"},
+                                    {"dropout", 0, ""}};
 constexpr ModelParameter kBert[] = {
-    {"width", 256, ""}, {"layers", 4, ""}, {"heads", 4, ""}, {"vocab", 1024, ""}, {"context", 128, "positions"}, {"dropout", 0, ""}};
+    {"width", 256, ""}, {"layers", 4, ""}, {"heads", 4, ""}, {"vocab", 1024, ""}, {"context", 128, "positions"},
+    {"dropout", 0, ""}};
 
 }  // namespace
 

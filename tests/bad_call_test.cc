@@ -17,7 +17,7 @@ void expect_refused(const std::string& arguments, const std::string& names, int 
 
 TEST(BadCall, Flags) {
   expect_refused("", "subcommand");
-  expect_refused("trian mlp", "trian");
+  expect_refused("trian mlp", "did you mean 'train'?");
   expect_refused("train", "MODEL");
   expect_refused("train mlp --step 5", "--step");
   expect_refused("train mlp --batch 0", "--batch");
@@ -49,7 +49,7 @@ TEST(BadCall, BudgetBelowTheMinimum) {
 TEST(BadCall, Config) {
   const ScratchFolder folder;
   write_text(folder / "a.ini", "steps = 1\nstpes = 2\n");
-  expect_refused("train mlp --config " + (folder / "a.ini"), "stpes");
+  expect_refused("train mlp --config " + (folder / "a.ini"), "did you mean 'steps'?");
   expect_refused("train mlp --config " + (folder / "missing.ini"), "missing.ini");
   write_text(folder / "b.ini", "batch = lots\n");
   expect_refused("train mlp --config " + (folder / "b.ini"), "batch");

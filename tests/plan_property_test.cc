@@ -95,7 +95,8 @@ TEST(Validate, SeesEveryKindOfDamage) {
     return validate(plan, graph, program.costs).has_value();
   };
   EXPECT_TRUE(broken([](Plan& p) { p.instructions.pop_back(); })) << "an instruction is missing";
-  EXPECT_TRUE(broken([](Plan& p) { std::swap(p.instructions[0], p.instructions[p.instructions.size() / 2]); })) << "order";
+  EXPECT_TRUE(broken([](Plan& p) { std::swap(p.instructions[0], p.instructions[p.instructions.size() / 2]); }))
+      << "order";
   EXPECT_TRUE(broken([](Plan& p) { p.peak_bytes -= 64; })) << "a block above the peak";
   EXPECT_TRUE(broken([](Plan& p) { p.homes.pop_back(); })) << "a result without a home";
   int unseen = 0;

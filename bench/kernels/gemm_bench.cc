@@ -64,7 +64,9 @@ double time_of(const std::function<void()>& call) {
 
 double time_onednn(const Case& t, const Matrix& a, const Matrix& b, const Matrix& c) {
 #ifdef NEAP_WITH_ONEDNN
-  const auto [m, n, k] = t.shape;
+  const std::int64_t m = t.shape.m;
+  const std::int64_t n = t.shape.n;
+  const std::int64_t k = t.shape.k;
   const int before = omp_get_max_threads();
   if (!t.parallel) omp_set_num_threads(1);
   const double s = time_of([&] {
@@ -150,6 +152,14 @@ const std::vector<Case> kCases = {
     {"vector", {1, 2048, 512}, false, true, false, false},
     {"vector", {2, 2048, 512}, false, false, true, false},
     {"vector", {4, 2048, 512}, false, false, true, false},
+    {"few rows", {2, 2048, 512}, false, false, false, false},
+    {"few rows", {4, 2048, 512}, false, false, false, false},
+    {"few rows", {8, 2048, 512}, false, false, false, false},
+    {"few rows", {8, 2048, 512}, false, true, false, false},
+    {"few rows", {14, 2048, 512}, false, false, false, false},
+    {"few rows", {20, 2048, 512}, false, false, false, false},
+    {"few rows", {8, 1536, 384}, false, false, false, false},
+    {"few rows", {8, 384, 1536}, false, false, false, false},
     {"odd", {100, 100, 100}, false, false, false, false},
     {"odd", {333, 1000, 777}, false, false, false, true},
 };

@@ -22,7 +22,8 @@ struct ConvOptions {
   bool bias = false;
 };
 // Square kernel over [N,H,W,C]; parameter NAME.weight [out,k,k,in/groups].
-Value conv2d(Builder& g, std::string_view name, Value x, std::int64_t out, std::int64_t kernel, ConvOptions options = {});
+Value conv2d(Builder& g, std::string_view name, Value x, std::int64_t out, std::int64_t kernel,
+             ConvOptions options = {});
 
 struct BatchNormOptions {
   double momentum = 0.1;
@@ -36,7 +37,8 @@ Value batch_norm(Builder& g, std::string_view name, Value x, BatchNormOptions op
 Value layer_norm(Builder& g, std::string_view name, Value x, double epsilon = 1e-5);
 
 // Rows of NAME.weight [count, width].
-Value embedding(Builder& g, std::string_view name, Value ids, std::int64_t count, std::int64_t width, double init_std = 1);
+Value embedding(Builder& g, std::string_view name, Value ids, std::int64_t count, std::int64_t width,
+                double init_std = 1);
 
 // Nothing in evaluation or when p is 0.
 Value dropout(Builder& g, Value x, double p);

@@ -28,35 +28,35 @@ struct ScheduleOptions {
   std::int64_t warmup = 0;        // steps of linear rise from 0
   std::int64_t every = 1000;      // step: multiply by `factor` every so many steps
   double factor = 0.1;
-  double floor = 0;               // cosine, linear: share of lr at the end
+  double floor = 0;  // cosine, linear: share of lr at the end
 };
 
 struct TrainOptions {
-  std::string model = "mlp";       // a built-in name with parameters: "lstm-lm:hidden=1024"
+  std::string model = "mlp";  // a built-in name with parameters: "lstm-lm:hidden=1024"
   std::string data = "synthetic";
-  std::string eval;                // a data set or a split ("test"); empty: none
+  std::string eval;  // a data set or a split ("test"); empty: none
   std::int64_t steps = 100;
-  std::int64_t batch = 0;          // 0: the model's own
+  std::int64_t batch = 0;  // 0: the model's own
   std::int64_t length = 0;
   std::int64_t image = 0;
   std::uint64_t seed = 0;
   std::string device = "cpu";
-  int threads = 0;                 // 0: as many as there are
-  std::string budget;              // "512MiB", "50%", "min"; empty: none
+  int threads = 0;     // 0: as many as there are
+  std::string budget;  // "512MiB", "50%", "min"; empty: none
   std::string policy = "adaptive";
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
   bool shuffle = true;
-  bool flip = false;               // random horizontal flips
-  std::int64_t crop = 0;           // random crops from images padded by this much
-  double validation = 0;           // share of the data held out
-  std::vector<std::string> freeze; // patterns of parameter names, '*' and '?'
+  bool flip = false;                // random horizontal flips
+  std::int64_t crop = 0;            // random crops from images padded by this much
+  double validation = 0;            // share of the data held out
+  std::vector<std::string> freeze;  // patterns of parameter names, '*' and '?'
   bool freeze_batch_norm = false;
-  std::string init;                // safetensors to start from
-  std::string checkpoint;          // folder
+  std::string init;        // safetensors to start from
+  std::string checkpoint;  // folder
   std::int64_t checkpoint_every = 100;
   bool resume = false;
-  bool guard = false;              // fault on any access above the arena
+  bool guard = false;  // fault on any access above the arena
 };
 
 struct StepReport {
@@ -110,7 +110,7 @@ struct LayerReport {
   std::int64_t traffic_bytes = 0;  // read and written, counted
   std::int64_t saved_bytes = 0;    // kept for backward
   std::int64_t parameter_bytes = 0;
-  std::string bound;               // "compute" or "memory"
+  std::string bound;  // "compute" or "memory"
 };
 
 struct PlanReport {

@@ -82,8 +82,8 @@ class Sweep {
   void accumulate(TensorId id, Value part) {
     const Shape& shape = g_.shape(part);
     if (!(shape == g_.shape(id))) {
-      throw InternalError(fmt::format("gradient of '{}' is {}, not {}", g_.graph().at(id).name, shape.text(),
-                                      g_.shape(id).text()));
+      throw InternalError(
+          fmt::format("gradient of '{}' is {}, not {}", g_.graph().at(id).name, shape.text(), g_.shape(id).text()));
     }
     const auto [at, first] = gradient_.try_emplace(id, part);
     if (!first) at->second = g_("add", {at->second, part});

@@ -84,10 +84,8 @@ Json to_json(const LayerReport& r) {
 }
 
 Json to_json(const EvalReport& r) {
-  return {{"loss", number(r.loss)},
-          {"accuracy", r.accuracy},
-          {"perplexity", number(r.perplexity)},
-          {"samples", r.samples}};
+  return {
+      {"loss", number(r.loss)}, {"accuracy", r.accuracy}, {"perplexity", number(r.perplexity)}, {"samples", r.samples}};
 }
 
 }  // namespace neap

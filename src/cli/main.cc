@@ -1,11 +1,15 @@
 // neap: trains neural networks below a high-water mark.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <new>
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/config.h"
 #include "neap/error.h"
 
 namespace {
@@ -16,6 +20,15 @@ int complain(int status, std::string_view what) {
   std::fflush(stdout);
   fmt::print(stderr, "neap: {}\n", what);
   return status;
+}
+
+// A thread of libgomp that waits spins for milliseconds by default. Beside any other busy process each barrier then
+// costs a time slice of the scheduler: training slows down thirtyfold. The library reads its settings only when it is
+// loaded, so the program starts itself once more with a short spin, unless the user has chosen.
+void use_short_spin(char** argv) {
+  if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  setenv("GOMP_SPINCOUNT", "2000", 1);
+  execv("/proc/self/exe", argv);  // returns only when it fails: then all goes on as it is
 }
 
 int run(int argc, char** argv) {
@@ -32,7 +45,9 @@ int run(int argc, char** argv) {
   add("profile", "time, bytes and bandwidth of each layer", neap::add_profile);
   add("models", "what is built in", neap::add_models);
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> arguments = neap::with_config(app, argc, argv);
+    std::reverse(arguments.begin(), arguments.end());  // as the parser wants them
+    app.parse(arguments);
   } catch (const CLI::Success& e) {  // --help, --version
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
@@ -47,6 +62,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  use_short_spin(argv);
   try {
     return run(argc, argv);
   } catch (const neap::UserError& e) {

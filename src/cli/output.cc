@@ -3,7 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 
 #include "core/bytes.h"
 #include "neap/error.h"
@@ -15,13 +20,13 @@ constexpr auto kTerminalPause = std::chrono::milliseconds(100);
 constexpr auto kPlainPause = std::chrono::seconds(2);
 
 std::string clock_text(double seconds) {
-  const auto s = static_cast<std::int64_t>(seconds + 0.5);
+  const auto s = std::llround(seconds);
   if (s >= 3600) return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
   return fmt::format("{}:{:02}", s / 60, s % 60);
 }
 
 std::string bar(double share, int width) {
-  const int full = std::clamp(static_cast<int>(share * width + 0.5), 0, width);
+  const int full = std::clamp(static_cast<int>(std::lround(share * width)), 0, width);
   std::string out;
   for (int i = 0; i < width; ++i) out += i < full ? "█" : "░";
   return out;
@@ -29,16 +34,24 @@ std::string bar(double share, int width) {
 
 }  // namespace
 
-JsonLines::JsonLines(const std::string& path) {
+JsonLines::JsonLines(const std::string& path) : path_(path) {
   if (path.empty()) return;
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
   if (path == "-") {
     is_stdout_ = true;
+    through_ = stdout;
+  } else if (std::filesystem::is_character_file(status) || std::filesystem::is_fifo(status)) {
+    through_ = std::fopen(path.c_str(), "w");
+    if (through_ == nullptr) throw UserError(fmt::format("cannot write '{}': {}", path, std::strerror(errno)));
   } else {
     file_ = std::make_unique<AtomicFile>(path);
   }
 }
 
-JsonLines::~JsonLines() = default;
+JsonLines::~JsonLines() {
+  if (through_ != nullptr && !is_stdout_) std::fclose(through_);
+}
 
 void JsonLines::line(const Json& object) {
   if (!is_on()) return;
@@ -47,8 +60,8 @@ void JsonLines::line(const Json& object) {
     file_->write(text);
     return;
   }
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    throw UserError("standard output cannot be written");
+  if (std::fwrite(text.data(), 1, text.size(), through_) != text.size() || std::fflush(through_) != 0) {
+    throw UserError(fmt::format("cannot write '{}': {}", is_stdout_ ? "standard output" : path_, std::strerror(errno)));
   }
 }
 

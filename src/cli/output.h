@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdio>
 #include <memory>
 #include <string>
 
@@ -10,20 +11,23 @@
 
 namespace neap {
 
-// Lines of JSON for one run. A file appears only when the run is complete; "-" is written through at once.
+// Lines of JSON for one run. A file appears only when the run is complete; "-" and what is no regular file (a pipe, a
+// terminal) is written through at once.
 class JsonLines {
  public:
   // Empty path: off. UserError at once when the path cannot be written.
   explicit JsonLines(const std::string& path);
   ~JsonLines();
 
-  bool is_on() const { return is_stdout_ || file_ != nullptr; }
+  bool is_on() const { return through_ != nullptr || file_ != nullptr; }
   bool is_stdout() const { return is_stdout_; }
   void line(const Json& object);
   void finish();
 
  private:
   bool is_stdout_ = false;
+  std::FILE* through_ = nullptr;
+  std::string path_;
   std::unique_ptr<AtomicFile> file_;
 };
 

@@ -15,9 +15,9 @@ struct PlanCommand {
 };
 
 void print_people(const PlanReport& r) {
-  fmt::print("state       {}\nstore all   {}\npeak        {} (lower bound {})\nminimum     {}\n", human_bytes(r.state_bytes),
-             human_bytes(r.store_all_bytes), human_bytes(r.peak_bytes), human_bytes(r.lower_bound_bytes),
-             human_bytes(r.min_budget_bytes));
+  fmt::print("state       {}\nstore all   {}\npeak        {} (lower bound {})\nminimum     {}\n",
+             human_bytes(r.state_bytes), human_bytes(r.store_all_bytes), human_bytes(r.peak_bytes),
+             human_bytes(r.lower_bound_bytes), human_bytes(r.min_budget_bytes));
   fmt::print("\n{:<32} {:<10} {:>12}  {}\n", "layer", "action", "kept", "why");
   for (const PlanReport::Layer& l : r.layers) {
     fmt::print("{:<32} {:<10} {:>12}  {}\n", l.name, l.action, human_bytes(l.kept_bytes), l.reason);

@@ -28,8 +28,8 @@ int run(ProfileCommand& c) {
   const std::vector<LayerReport> layers = trainer.profile(c.steps);
   LayerReport total{.name = "total"};
   if (!json.is_stdout()) {
-    fmt::print("{:<28} {:>9} {:>9} {:>9} {:>10} {:>10} {:>12} {}\n", "layer", "fwd ms", "bwd ms", "update ms", "GFLOP/s",
-               "GB/s", "saved", "bound by");
+    fmt::print("{:<28} {:>9} {:>9} {:>9} {:>10} {:>10} {:>12} {}\n", "layer", "fwd ms", "bwd ms", "update ms",
+               "GFLOP/s", "GB/s", "saved", "bound by");
   }
   for (const LayerReport& l : layers) {
     json.line(to_json(l));

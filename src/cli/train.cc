@@ -24,7 +24,8 @@ struct TrainCommand {
 
 void check_save_path(const std::string& path) {
   if (path.empty()) return;
-  if (!path.ends_with(".safetensors")) throw UserError(fmt::format("--save '{}': the name must end in .safetensors", path));
+  if (!path.ends_with(".safetensors"))
+    throw UserError(fmt::format("--save '{}': the name must end in .safetensors", path));
   const AtomicFile probe(path);  // says now, not after hours, that it cannot be written
 }
 
@@ -32,7 +33,8 @@ void print_start(const Trainer& trainer, Progress& progress) {
   const Summary s = trainer.summary();
   const PlanReport p = trainer.plan();
   progress.note(fmt::format("{} on {}, batch {}: {} of state, {} with everything stored, arena {}", s.model, s.device,
-                            s.batch, human_bytes(s.state_bytes), human_bytes(s.store_all_bytes), human_bytes(p.arena_bytes)));
+                            s.batch, human_bytes(s.state_bytes), human_bytes(s.store_all_bytes),
+                            human_bytes(p.arena_bytes)));
   if (trainer.step() > 0) progress.note(fmt::format("goes on after step {}", trainer.step()));
 }
 
@@ -51,8 +53,8 @@ void evaluate(Trainer& trainer, JsonLines& json, Progress& progress) {
 }
 
 void print_end(const Summary& s, Progress& progress) {
-  progress.note(fmt::format("{} steps, {:.1f} ms a step (median), loss {:.4f}, peak {} of the arena, weights {}", s.steps,
-                            s.median_step_ms, s.loss_last, human_bytes(s.peak_bytes), s.weights_hash));
+  progress.note(fmt::format("{} steps, {:.1f} ms a step (median), loss {:.4f}, peak {} of the arena, weights {}",
+                            s.steps, s.median_step_ms, s.loss_last, human_bytes(s.peak_bytes), s.weights_hash));
 }
 
 int run(TrainCommand& c) {
@@ -65,11 +67,12 @@ int run(TrainCommand& c) {
   print_start(trainer, progress);
   std::signal(SIGINT, ask_to_stop);
   std::signal(SIGTERM, ask_to_stop);
+  const std::int64_t arena_bytes = trainer.plan().arena_bytes;
   const bool has_eval = !o.eval.empty() || o.validation > 0;
   while (trainer.step() < o.steps && g_stop == 0) {
     const StepReport report = trainer.advance();
     json.line(to_json(report));
-    progress.show(report, trainer.summary().peak_bytes);
+    progress.show(report, arena_bytes);
     if (!o.checkpoint.empty() && trainer.step() % o.checkpoint_every == 0) trainer.checkpoint();
     if (has_eval && c.eval_every > 0 && trainer.step() % c.eval_every == 0) evaluate(trainer, json, progress);
   }

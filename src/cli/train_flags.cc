@@ -39,8 +39,10 @@ void add_run_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--seed", o.seed, "of initial weights, shuffling and dropout");
   app.add_flag("--shuffle,!--no-shuffle", o.shuffle, "new order of the samples in every epoch");
   app.add_flag("--flip", o.flip, "random horizontal flips of images");
-  app.add_option("--crop", o.crop, "random crops from images padded by this many pixels")->check(CLI::NonNegativeNumber);
-  app.add_option("--freeze", o.freeze, "parameters that stay as they are (pattern with * and ?)");
+  app.add_option("--crop", o.crop, "random crops from images padded by this many pixels")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--freeze", o.freeze, "parameters that stay as they are (pattern with * and ?)")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--bn", flags.bn, "train or frozen")->check(CLI::IsMember({"train", "frozen"}));
   app.add_option("--init", o.init, "weights to start from, a .safetensors file");
   app.add_option("--numerics", flags.numerics, "fixed")->check(CLI::IsMember({"fixed"}));
@@ -52,11 +54,12 @@ void add_run_flags(CLI::App& app, TrainFlags& flags) {
 }  // namespace
 
 void add_train_flags(CLI::App& app, TrainFlags& flags) {
+  app.option_defaults()->multi_option_policy(
+      CLI::MultiOptionPolicy::TakeLast);  // the command line over the config file
   add_model_flags(app, flags.options);
   add_optimizer_flags(app, flags);
   add_run_flags(app, flags);
-  app.set_config("--config", "", "flags from a file, one NAME = VALUE a line");
-  app.allow_config_extras(CLI::config_extras_mode::error);
+  app.add_option("--config", flags.config, "flags from a file, one NAME = VALUE a line");
 }
 
 void TrainFlags::finish() {

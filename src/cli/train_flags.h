@@ -15,6 +15,7 @@ struct TrainFlags {
   std::string tolerance = "exact";
   std::string compute = "f32";
   std::string loss = "cross-entropy";
+  std::string config;  // read before the flags are (cli/config.h)
 
   // Checks what the parser cannot, and completes `options`.
   void finish();

@@ -43,7 +43,8 @@ Value Builder::buffer(const std::string& name, Shape shape, double fill) {
 
 Value Builder::constant(std::string name, TensorType type, std::vector<std::byte> data) {
   if (static_cast<std::int64_t>(data.size()) != type.bytes()) {
-    throw UserError(fmt::format("constant '{}' has {} bytes, {} needs {}", name, data.size(), type.text(), type.bytes()));
+    throw UserError(
+        fmt::format("constant '{}' has {} bytes, {} needs {}", name, data.size(), type.text(), type.bytes()));
   }
   return graph_->add({.name = unique(scope_ + name),
                       .type = std::move(type),

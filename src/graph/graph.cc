@@ -52,7 +52,7 @@ TensorId Graph::add(Tensor tensor) {
 
 NodeId Graph::append(Node node, std::vector<std::string> output_names) {
   require(node.op != nullptr, "a node needs an op");
-  node.outputs.clear();  // a node that was copied brings those of another graph
+  node.outputs.clear();
   OpCall call = call_of(*this, node);
   Types types;
   try {
@@ -171,8 +171,8 @@ void verify_outputs(const Graph& graph, NodeId at, std::vector<bool>& defined) {
       throw InternalError(fmt::format("node '{}' writes '{}', which is not its own", node.name, t.name));
     }
     if (!(types[i] == t.type)) {
-      throw InternalError(fmt::format("output {} of node '{}' is {}, its op says {}", i, node.name, t.type.text(),
-                                      types[i].text()));
+      throw InternalError(
+          fmt::format("output {} of node '{}' is {}, its op says {}", i, node.name, t.type.text(), types[i].text()));
     }
     defined[node.outputs[i].index] = true;
   }

@@ -129,7 +129,7 @@ TensorType parse_type(Line& line) {
   const std::string_view word = line.peek();
   const std::optional<DType> dtype = parse_dtype(word);
   if (!dtype || !line.takes(word)) bad(fmt::format("a type such as f32[2,3] is missing before {}", line.rest()));
-  const TensorType type = {*dtype, Shape::parse(line.brackets())};
+  TensorType type = {*dtype, Shape::parse(line.brackets())};
   for (const Dim& d : type.shape) {
     if (d.factor() < 0) bad(fmt::format("{} has a negative axis", type.text()));
   }

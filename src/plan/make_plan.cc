@@ -53,8 +53,7 @@ class Assembler {
     const std::int64_t scratch = call.node.index < costs_.workspace.size() ? costs_.workspace[call.node.index] : 0;
     if (scratch > 0) {
       in.workspace.block = {static_cast<std::uint32_t>(plan_.blocks.size())};
-      plan_.blocks.push_back(
-          {.kind = BlockKind::kWorkspace, .bytes = align_up(scratch), .lower = t, .upper = t + 1});
+      plan_.blocks.push_back({.kind = BlockKind::kWorkspace, .bytes = align_up(scratch), .lower = t, .upper = t + 1});
     }
     plan_.instructions.push_back(std::move(in));
     call_tick_.push_back(t);
@@ -180,7 +179,8 @@ std::variant<Plan, Infeasible> make_plan(const Graph& graph, const Costs& costs,
 }
 
 std::string print(const Plan& plan, const Graph& graph) {
-  std::string out = fmt::format("plan state={} peak={} bound={}\n", plan.state_bytes, plan.peak_bytes, plan.lower_bound_bytes);
+  std::string out =
+      fmt::format("plan state={} peak={} bound={}\n", plan.state_bytes, plan.peak_bytes, plan.lower_bound_bytes);
   for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
     const Block& b = plan.blocks[i];
     out += fmt::format("block {} {} [{},{}) @{} +{} {}\n", i, name(b.kind), b.lower, b.upper, b.offset, b.bytes,
@@ -194,8 +194,8 @@ std::string print(const Plan& plan, const Graph& graph) {
     return text;
   };
   for (const Instruction& in : plan.instructions) {
-    out += fmt::format("{} {} ({} ) -> ({} ){}\n", in.action == Action::kRun ? "run" : "recompute", graph.at(in.node).name,
-                       operands(in.inputs), operands(in.outputs),
+    out += fmt::format("{} {} ({} ) -> ({} ){}\n", in.action == Action::kRun ? "run" : "recompute",
+                       graph.at(in.node).name, operands(in.inputs), operands(in.outputs),
                        in.workspace.block ? fmt::format(" scratch {}", in.workspace.block.index) : "");
   }
   return out;

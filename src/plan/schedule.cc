@@ -107,7 +107,7 @@ class Scheduler {
   // a gradient lives no longer than it must.
   void place_updates(const std::vector<NodeId>& updates) {
     if (updates.empty()) return;
-    std::vector<std::size_t> last_read(out_.instances.size(), 0);   // 1 + index of the call
+    std::vector<std::size_t> last_read(out_.instances.size(), 0);  // 1 + index of the call
     std::vector<std::size_t> written(out_.instances.size(), 0);
     const auto note = [&](const Call& call, std::size_t position) {
       for (const std::int32_t i : call.inputs) {

@@ -73,9 +73,9 @@ class Assigner {
   BlockKind kind_of(std::int32_t i) const {
     const Tensor& t = graph_.at(instance(i).root);
     if (graph_.at(t.producer).phase != Phase::kForward) return BlockKind::kGradient;
-    const Tick last = instance(i).upper - 1;
-    const bool reaches_backward = graph_.at(schedule_.calls[last].node).phase != Phase::kForward;
-    return reaches_backward ? BlockKind::kSaved : BlockKind::kTransient;
+    const bool is_made_again = schedule_.calls[instance(i).lower].recompute;
+    const bool reaches_backward = graph_.at(schedule_.calls[instance(i).upper - 1].node).phase != Phase::kForward;
+    return reaches_backward && !is_made_again ? BlockKind::kSaved : BlockKind::kTransient;
   }
 
   void place_outputs(Tick t) {

@@ -37,6 +37,16 @@ class Memory {
     return true;
   }
 
+  // What lies at this byte, and where it begins; null: nothing known.
+  const Content* find(std::int64_t at, std::int64_t& begin) const {
+    auto it = map_.upper_bound(at);
+    if (it == map_.begin()) return nullptr;
+    --it;
+    if (at >= it->second.end) return nullptr;
+    begin = it->first;
+    return &it->second;
+  }
+
   // Renames what lies there, part by part: the pieces of a concatenation become the whole.
   void rename(std::int64_t start, std::int64_t bytes, TensorId tensor, std::int64_t from) {
     write(start, bytes, tensor, from);
@@ -92,7 +102,8 @@ class Checker {
   void check_blocks() {
     for (std::size_t i = 0; i < plan_.blocks.size(); ++i) {
       const Block& b = plan_.blocks[i];
-      if (b.bytes < 0 || b.offset < 0 || b.offset + b.bytes > plan_.peak_bytes) fail("block {} lies outside of the arena", i);
+      if (b.bytes < 0 || b.offset < 0 || b.offset + b.bytes > plan_.peak_bytes)
+        fail("block {} lies outside of the arena", i);
       if (b.offset % 64 != 0) fail("block {} is not aligned", i);
       if (b.lower >= b.upper) fail("block {} has no life", i);
       const bool must_stay = b.kind == BlockKind::kState;
@@ -152,7 +163,8 @@ class Checker {
     const Instruction& in = plan_.instructions[t];
     const Node& node = graph_.at(in.node);
     ran_[in.node] = true;
-    if (in.action == Action::kRecompute && node.op->side_effects()) fail("'{}' is repeated but has side effects", node.name);
+    if (in.action == Action::kRecompute && node.op->side_effects())
+      fail("'{}' is repeated but has side effects", node.name);
     if (in.inputs.size() != node.inputs.size() || in.outputs.size() != node.outputs.size()) {
       return fail("instruction {} does not have the operands of '{}'", t, node.name);
     }
@@ -166,9 +178,12 @@ class Checker {
       if (!node.inputs[i]) continue;
       const Tensor& tensor = graph_.at(node.inputs[i]);
       const std::int64_t bytes = tensor.type.bytes();
-      if (!is_inside(in.inputs[i], bytes, t)) return fail("'{}' reads '{}' outside of its block's life", node.name, tensor.name);
+      if (!is_inside(in.inputs[i], bytes, t))
+        return fail("'{}' reads '{}' outside of its block's life", node.name, tensor.name);
       const auto& [root, from] = views_[node.inputs[i].index];
-      if (!memory_.holds(address(in.inputs[i]), bytes, root, from) && !gather(in.inputs[i], node.inputs[i])) {
+      const std::int64_t at = address(in.inputs[i]);
+      if (!memory_.holds(at, bytes, root, from) && !gather(in.inputs[i], node.inputs[i]) &&
+          !lies_in_whole(at, bytes, root, from)) {
         return fail("'{}' at tick {} reads '{}', but other bytes lie there", node.name, t, tensor.name);
       }
     }
@@ -198,6 +213,22 @@ class Checker {
     return memory_.holds(address(at), graph_.at(id).type.bytes(), root, from);
   }
 
+  // A part can still be read where it lies in a concatenation that was gathered meanwhile.
+  bool lies_in_whole(std::int64_t at, std::int64_t bytes, TensorId root, std::int64_t from) const {
+    std::int64_t begin = 0;
+    const Content* content = memory_.find(at, begin);
+    if (content == nullptr || !content->tensor || !graph_.at(content->tensor).producer) return false;
+    const Node& node = graph_.at(graph_.at(content->tensor).producer);
+    if (node.op->part_offset == nullptr) return false;
+    const OpCall call = call_of(graph_, node);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const auto offset = node.op->part_offset(call, i);
+      if (!offset || node.inputs[i] != root) continue;
+      if (memory_.holds(at, bytes, content->tensor, *offset + from)) return true;
+    }
+    return false;
+  }
+
   void check_workspace(Tick t, const Instruction& in, const Node& node) {
     const std::int64_t need = in.node.index < costs_.workspace.size() ? costs_.workspace[in.node.index] : 0;
     if (need == 0) return;
@@ -213,7 +244,8 @@ class Checker {
         if (!is_optional) fail("'{}' has nowhere to write '{}'", node.name, tensor.name);
         continue;
       }
-      if (!is_inside(in.outputs[i], tensor.type.bytes(), t)) return fail("'{}' writes outside of a block's life", node.name);
+      if (!is_inside(in.outputs[i], tensor.type.bytes(), t))
+        return fail("'{}' writes outside of a block's life", node.name);
       check_overwritten_inputs(in, node, i);
       memory_.write(address(in.outputs[i]), tensor.type.bytes(), node.outputs[i]);
     }
@@ -238,15 +270,19 @@ class Checker {
     for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
       const bool is_window = !node.outputs.empty() && views_[node.outputs[0].index].first != node.outputs[0];
-      if (!ran_.contains(NodeId{i}) && !is_window && node.op->part_offset == nullptr) fail("'{}' never runs", node.name);
+      if (!ran_.contains(NodeId{i}) && !is_window && node.op->part_offset == nullptr)
+        fail("'{}' never runs", node.name);
     }
   }
 
   void check_results() {
     for (const auto& [label, id] : graph_.outputs) {
-      const auto home = std::find_if(plan_.homes.begin(), plan_.homes.end(), [&](const auto& h) { return h.first == id; });
+      const auto home =
+          std::find_if(plan_.homes.begin(), plan_.homes.end(), [&](const auto& h) { return h.first == id; });
       if (home == plan_.homes.end()) return fail("result '{}' has no home", label);
       const auto& [root, from] = views_[id.index];
+      const auto last = static_cast<Tick>(plan_.instructions.size()) - 1;
+      if (!is_inside(home->second, graph_.at(id).type.bytes(), last)) return fail("result '{}' ends early", label);
       if (!memory_.holds(address(home->second), graph_.at(id).type.bytes(), root, from) && !gather(home->second, id)) {
         return fail("result '{}' is overwritten before the step ends", label);
       }

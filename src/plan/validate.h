@@ -1,4 +1,5 @@
-// Checks a plan against its graph from scratch: shares no code with the planner, and runs before every plan is executed.
+// Checks a plan against its graph from scratch: shares no code with the planner, and runs before every plan is
+// executed.
 #pragma once
 
 #include <optional>

@@ -8,8 +8,8 @@
 namespace neap {
 
 struct Window {
-  TensorId root;             // the tensor that owns the bytes; itself where it is no view
-  std::int64_t offset = 0;   // into the root
+  TensorId root;            // the tensor that owns the bytes; itself where it is no view
+  std::int64_t offset = 0;  // into the root
 };
 
 // One a tensor.

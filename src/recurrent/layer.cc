@@ -1,11 +1,10 @@
-#include "recurrent/layer.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "neap/error.h"
+#include "neap/recurrent.h"
 
 namespace neap {
 namespace {

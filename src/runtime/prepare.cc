@@ -45,10 +45,12 @@ Choice choose(const OpCall& call, DeviceKind device) {
     const KernelEntry& entry = call.op->kernels[i];
     if (entry.device != device) continue;
     Prepared prepared = entry.prepare(call);
-    if (auto* kernel = std::get_if<std::unique_ptr<Kernel>>(&prepared)) return {std::move(*kernel), std::string(entry.name)};
+    if (auto* kernel = std::get_if<std::unique_ptr<Kernel>>(&prepared))
+      return {std::move(*kernel), std::string(entry.name)};
     reasons += fmt::format("; {}: {}", entry.name, std::get<Declined>(prepared).why);
   }
-  throw UserError(fmt::format("{} has no kernel on {} for {}{}", call.op->name, name(device), signature(call), reasons));
+  throw UserError(
+      fmt::format("{} has no kernel on {} for {}{}", call.op->name, name(device), signature(call), reasons));
 }
 
 }  // namespace

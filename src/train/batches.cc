@@ -43,8 +43,9 @@ void check_fits(const Dataset& data, const std::string& spec, const Graph& graph
     const Field want = field_of(t);
     const Field& have = data.fields()[data.field(t.name)];
     if (have.dtype == want.dtype && have.sample_shape == want.sample_shape) continue;
-    throw UserError(fmt::format("data '{}': field '{}' is {}{} a sample, the model takes {}{}", spec, t.name, name(have.dtype),
-                                have.sample_shape.text(), name(want.dtype), want.sample_shape.text()));
+    throw UserError(fmt::format("data '{}': field '{}' is {}{} a sample, the model takes {}{}", spec, t.name,
+                                name(have.dtype), have.sample_shape.text(), name(want.dtype),
+                                want.sample_shape.text()));
   }
 }
 
@@ -64,7 +65,9 @@ std::shared_ptr<const Dataset> open_evaluation(const TrainOptions& options, cons
   if (options.eval.empty() && options.validation == 0) return nullptr;
   DatasetOptions o = options_for(options, spec, graph);
   const bool is_split = options.eval.empty() || options.eval == "validation" || options.eval == "test";
-  o.split = options.eval == "test" ? Split::kTest : options.eval.empty() || is_split ? Split::kValidation : Split::kTrain;
+  o.split = options.eval == "test"             ? Split::kTest
+            : options.eval.empty() || is_split ? Split::kValidation
+                                               : Split::kTrain;
   if (options.eval == "validation" && options.validation == 0) {
     throw UserError("--eval validation needs --validation SHARE, the part of the data to hold out");
   }
@@ -80,7 +83,8 @@ Batches::Batches(const TrainOptions& options, const ModelSpec& spec, const Graph
                 .shuffle = options.shuffle},
       augment_{.flip = options.flip, .crop_padding = options.crop, .seed = options.seed} {
   if (sampling_.batch > sampling_.size) {
-    throw UserError(fmt::format("--batch {} is more than the {} samples of '{}'", spec.batch, data_->size(), options.data));
+    throw UserError(
+        fmt::format("--batch {} is more than the {} samples of '{}'", spec.batch, data_->size(), options.data));
   }
   for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
     if (is_data(graph.tensors[i])) inputs_.emplace_back(TensorId{i}, data_->field(graph.tensors[i].name));

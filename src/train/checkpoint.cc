@@ -41,7 +41,8 @@ std::uint64_t hash_of(std::span<const SafeTensor> tensors) {
   return hash;
 }
 
-void write_checkpoint(const std::filesystem::path& folder, const CheckpointInfo& info, std::span<const SafeTensor> state) {
+void write_checkpoint(const std::filesystem::path& folder, const CheckpointInfo& info,
+                      std::span<const SafeTensor> state) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw UserError(fmt::format("checkpoint folder '{}': {}", folder.string(), error.message()));

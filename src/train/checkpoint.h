@@ -18,7 +18,8 @@ struct CheckpointInfo {
 
 std::filesystem::path checkpoint_path(const std::filesystem::path& folder);
 
-void write_checkpoint(const std::filesystem::path& folder, const CheckpointInfo& info, std::span<const SafeTensor> state);
+void write_checkpoint(const std::filesystem::path& folder, const CheckpointInfo& info,
+                      std::span<const SafeTensor> state);
 
 // A checkpoint whose bytes hold. UserError names the file and what is wrong with it.
 class Checkpoint {

@@ -27,7 +27,8 @@ void set_parameter(ModelContext& c, const ModelInfo& info, std::string_view part
   if (at == c.parameters.end()) {
     std::string known;
     for (const ModelParameter& p : info.parameters) known += fmt::format("{}{}", known.empty() ? "" : ", ", p.name);
-    throw UserError(fmt::format("model '{}' has no parameter '{}'; it has {}", info.name, key, known.empty() ? "none" : known));
+    throw UserError(
+        fmt::format("model '{}' has no parameter '{}'; it has {}", info.name, key, known.empty() ? "none" : known));
   }
   const std::string_view text = equals == std::string_view::npos ? std::string_view() : part.substr(equals + 1);
   double value = 0;

@@ -41,11 +41,13 @@ void check(const OptimizerOptions& o) {
   }
   const auto positive = [](double x) { return std::isfinite(x) && x >= 0; };
   if (!positive(o.lr)) throw UserError(fmt::format("learning rate {} is not a number from 0 up", o.lr));
-  if (!positive(o.momentum) || o.momentum >= 1) throw UserError(fmt::format("momentum {} is not in [0, 1)", o.momentum));
+  if (!positive(o.momentum) || o.momentum >= 1)
+    throw UserError(fmt::format("momentum {} is not in [0, 1)", o.momentum));
   if (!positive(o.beta1) || o.beta1 >= 1) throw UserError(fmt::format("beta1 {} is not in [0, 1)", o.beta1));
   if (!positive(o.beta2) || o.beta2 >= 1) throw UserError(fmt::format("beta2 {} is not in [0, 1)", o.beta2));
   if (!positive(o.epsilon)) throw UserError(fmt::format("epsilon {} is not a number from 0 up", o.epsilon));
-  if (!positive(o.weight_decay)) throw UserError(fmt::format("weight decay {} is not a number from 0 up", o.weight_decay));
+  if (!positive(o.weight_decay))
+    throw UserError(fmt::format("weight decay {} is not a number from 0 up", o.weight_decay));
   if (!positive(o.clip)) throw UserError(fmt::format("clipping norm {} is not a number from 0 up", o.clip));
 }
 

@@ -1,4 +1,5 @@
-// Optimizers as graph nodes: one update a parameter, behind its gradient, so that gradients are packed like everything else.
+// Optimizers as graph nodes: one update a parameter, behind its gradient, so that gradients are packed like everything
+// else.
 #pragma once
 
 #include <array>

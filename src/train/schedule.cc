@@ -39,7 +39,8 @@ void set(ScheduleOptions& o, std::string_view key, double value) {
 
 void check(const ScheduleOptions& o) {
   const bool is_known = o.name == "constant" || o.name == "step" || o.name == "cosine" || o.name == "linear";
-  if (!is_known) throw UserError(fmt::format("schedule '{}' is not known; take constant, step, cosine or linear", o.name));
+  if (!is_known)
+    throw UserError(fmt::format("schedule '{}' is not known; take constant, step, cosine or linear", o.name));
   if (o.warmup < 0) throw UserError("schedule: warmup must not be negative");
   if (o.every <= 0) throw UserError("schedule: every must be at least 1");
   if (!(o.factor > 0)) throw UserError("schedule: factor must be above 0");

@@ -26,7 +26,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 // The most that the process has had in RAM: its own high-water mark.
 std::int64_t rss_peak() {
@@ -82,12 +84,7 @@ class Trainer::Impl {
     step_ms_.push_back(ms);
     const std::int64_t peak = executor_->peak_bytes();
     if (setup_.budget && peak > *setup_.budget) ++violations_;
-    return {.step = step_,
-            .loss = loss,
-            .step_ms = ms,
-            .lr = lr_,
-            .peak_bytes = peak,
-            .budget_bytes = setup_.budget};
+    return {.step = step_, .loss = loss, .step_ms = ms, .lr = lr_, .peak_bytes = peak, .budget_bytes = setup_.budget};
   }
 
   EvalReport evaluate() {
@@ -199,7 +196,8 @@ class Trainer::Impl {
       if (from == nullptr) throw UserError(fmt::format("'{}' has no tensor '{}'", path, t.name));
       const TensorType type{from->dtype, from->shape};
       if (!(type == t.type)) {
-        throw UserError(fmt::format("'{}': tensor '{}' is {}, the model has {}", path, t.name, type.text(), t.type.text()));
+        throw UserError(
+            fmt::format("'{}': tensor '{}' is {}, the model has {}", path, t.name, type.text(), t.type.text()));
       }
       executor_->write({i}, from->data.data());
     }

@@ -18,15 +18,18 @@ struct Grid {
 
 std::int64_t piece(std::int64_t whole, std::int64_t parts) { return (whole + parts - 1) / parts; }
 
-// The grid whose largest piece costs least. To pack a column costs about as much as a few rows of products with it.
+// The grid whose largest piece costs least. For each k, a piece reads its rows of A and packs its columns of B, which
+// costs about as much as a few products.
 Grid grid_for(const GemmShape& shape, int threads, bool packs) {
-  constexpr std::int64_t kRowsPerPacking = 4;
+  constexpr std::int64_t kRead = 2;
+  const std::int64_t pack = packs ? 4 : kRead;
   Grid best;
   std::int64_t least = 0;
   for (std::int64_t columns = std::min<std::int64_t>(threads, panels_of(shape.n)); columns >= 1; --columns) {
     const std::int64_t rows = std::min<std::int64_t>(threads / columns, shape.m);
-    const std::int64_t cost =
-        piece(panels_of(shape.n), columns) * (piece(shape.m, rows) + (packs ? kRowsPerPacking : 0));
+    const std::int64_t m = piece(shape.m, rows);
+    const std::int64_t n = piece(panels_of(shape.n), columns) * kGemmPanel;
+    const std::int64_t cost = m * n + kRead * m + pack * n;
     if (least != 0 && cost >= least) continue;
     least = cost;
     best = {rows, columns};

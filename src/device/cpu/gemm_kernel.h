@@ -55,17 +55,21 @@ struct RowsOfA {
 template <int kRows>
 struct ColumnsOfA {
   const float* at;
+  std::int64_t stride;
 
-  NEAP_VM explicit ColumnsOfA(const Tile& t) : at(t.a) {}
+  NEAP_VM explicit ColumnsOfA(const Tile& t) : at(t.a), stride(t.a_stride) {}
   NEAP_VM float row(int i) const { return at[i]; }
-  NEAP_VM void next() { at += kRows; }
+  NEAP_VM void next() { at += stride; }
 };
 
 template <int kRows, int kVectors, class A>
 NEAP_VM void multiply_add(A& a, const float*& b, std::int64_t b_stride, vf (&sum)[kRows][kVectors]) {
   vf panel[kVectors];
 #pragma GCC unroll 2
-  for (int v = 0; v < kVectors; ++v) panel[v] = vload(b + v * kLanes);
+  for (int v = 0; v < kVectors; ++v) {
+    panel[v] = vload(b + v * kLanes);
+    if (kRows > 1) __asm__("" : "+v"(panel[v]));  // loaded once, not again for every row
+  }
 #pragma GCC unroll 14
   for (int i = 0; i < kRows; ++i) {
     const vf x = vset(a.row(i));

@@ -7,7 +7,7 @@
 namespace neap {
 
 // B is packed and used in blocks of at most this many rows (k) and columns: 512 KiB, half of a common L2 cache.
-inline constexpr std::int64_t kGemmBlockK = 512;
+inline constexpr std::int64_t kGemmBlockK = 768;
 inline constexpr std::int64_t kGemmBlockN = 256;
 
 struct GemmTable {

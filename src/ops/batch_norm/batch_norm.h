@@ -1,0 +1,21 @@
+#pragma once
+
+#include "ops/batch_norm/columns.h"
+#include "ops/kernel.h"
+
+namespace neap::ops {
+
+// Inputs of batch_norm_grad.
+enum BatchNormGradInput : std::uint8_t { kDy, kX, kMean, kRstd, kScale, kMask, kBias };
+
+// [..., C] as one image of rows.
+Columns rows_of(const Shape& x);
+// UserError unless input i, when given, is f32[C].
+void expect_channels(const OpCall& call, std::initializer_list<std::size_t> inputs, const Dim& channels);
+
+Prepared batch_stats_ref(const OpCall& call);
+Prepared batch_norm_apply_ref(const OpCall& call);
+Prepared batch_norm_grad_ref(const OpCall& call);
+Prepared batch_norm_frozen_grad_ref(const OpCall& call);
+
+}  // namespace neap::ops

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "ops/kernel.h"
+#include "ops/layer_norm/row_norm_simd.h"
+
+namespace neap::ops {
+
+// The first normalised axis, from the attribute `axis` (-1); UserError when x does not have it.
+int norm_axis(const Shape& x, const Attrs& attrs);
+// Axes before and from `axis` on.
+Shape leading(const Shape& x, int axis);
+Shape trailing(const Shape& x, int axis);
+double norm_epsilon(const Attrs& attrs);
+
+// The partition depends on the shape alone.
+RowNorm row_norm(const Shape& x, const Attrs& attrs);
+std::int64_t row_norm_partial_bytes(const RowNorm& s);
+
+// UserError unless input i, when given, is f32 of this shape.
+void expect_shape(const OpCall& call, std::size_t i, const Shape& shape, std::string_view what);
+
+}  // namespace neap::ops

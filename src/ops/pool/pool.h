@@ -1,0 +1,54 @@
+#pragma once
+
+#include <vector>
+
+#include "ops/conv/window.h"
+#include "ops/kernel.h"
+#include "ops/pool/pool_simd.h"
+
+namespace neap::ops {
+
+// Owns the tables that a PoolAxis points to.
+class PoolAxisTables {
+ public:
+  // `include_pad`: an average divides by the taps in the padding too.
+  PoolAxisTables(const WindowAxis& axis, std::int64_t size, std::int64_t positions, bool include_pad);
+  PoolAxis view() const;
+
+ private:
+  std::int64_t size_;
+  std::int64_t positions_;
+  WindowAxis axis_;
+  std::vector<std::int32_t> start_, first_, last_;
+  std::vector<float> count_;
+  std::vector<std::int32_t> begin_, position_, tap_;
+};
+
+struct Pool {
+  std::int64_t n;
+  std::int64_t c;
+  PoolAxisTables h;
+  PoolAxisTables w;
+
+  PoolShape view() const { return {.n = n, .c = c, .h = h.view(), .w = w.view()}; }
+};
+
+// From the shapes of x and y and the op's attributes: kernel, strides, pads, dilations, count_include_pad.
+Pool pool_of(const Shape& x, const Shape& y, const Attrs& attrs);
+
+// Shape rules. UserError when x, the window or the gradient's shape do not fit.
+Shape pooled(const Shape& x, const Attrs& attrs);
+Shape pooled_globally(const Shape& x);
+GlobalShape global_shape(const Shape& x);
+// Type of an index into windows of the attribute `kernel`.
+DType tap_type(const Attrs& attrs);
+
+// The attributes with `shape` added: what a gradient needs to know of x.
+Attrs with_shape(const Attrs& attrs, const Shape& shape);
+
+Prepared max_pool_ref(const OpCall& call);
+Prepared max_pool_grad_ref(const OpCall& call);
+Prepared average_pool_ref(const OpCall& call);
+Prepared average_pool_grad_ref(const OpCall& call);
+
+}  // namespace neap::ops
