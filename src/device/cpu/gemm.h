@@ -5,6 +5,7 @@
 // m, n, the number of threads, the columns or rows computed beside it, or B being packed. And a product over k in
 // pieces, each accumulated on the one before, is the same to the bit as the whole: a weight gradient can be summed
 // chunk by chunk.
+// The price is that rounding errors grow as the square root of k: about 2e-6 of a sum of 2000 random products.
 //
 // Nothing here allocates. Scratch and packed matrices are best aligned to 64 bytes; any alignment of float is right.
 #pragma once

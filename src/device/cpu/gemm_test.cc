@@ -240,6 +240,20 @@ TEST_F(GemmParallel, SameBitsForAnyNumberOfThreads) {
   }
 }
 
+// Large enough for the threads to run at the same time, each with its own part of the scratch.
+TEST_F(GemmParallel, LargeProductsAreThoseOfOneThread) {
+  for (bool transposed : {false, true}) {
+    Problem alone({300, 600, 900}, transposed, true, false);
+    Problem together = alone;
+    std::vector<float> scratch = guarded(gemm_scratch_bytes(alone.shape, threads_));
+    gemm(alone.shape, alone.a.operand(), alone.b.operand(), alone.output(), scratch.data());
+    for (int round = 0; round < 5; ++round) {
+      gemm_parallel(together.shape, together.a.operand(), together.b.operand(), together.output(), scratch.data());
+      expect_same_bits(together.c, alone.c, together.name());
+    }
+  }
+}
+
 TEST_F(GemmParallel, RowsAndColumnsDoNotDependOnTheirNeighbours) {
   Problem whole({50, 200, 70}, false, false, false);
   std::vector<float> panels(packed_b_bytes(70, 200) / sizeof(float));
