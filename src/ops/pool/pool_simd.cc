@@ -7,16 +7,35 @@ namespace {
 
 typedef std::uint8_t vb __attribute__((vector_size(kLanes)));
 
-void store_index(std::uint8_t* p, vi index, std::int64_t n) {
-  const vb narrow = __builtin_convertvector(index, vb);
+// The compiler's own conversions go through several narrower steps.
+NEAP_VM vi widen(vb narrow) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<vi>(_mm512_maskz_cvtepu8_epi32(kAllLanes, reinterpret_cast<__m128i>(narrow)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<vi>(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(reinterpret_cast<long long>(narrow))));
+#else
+  return __builtin_convertvector(narrow, vi);
+#endif
+}
+
+NEAP_VM vb narrow(vi wide) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<vb>(_mm512_maskz_cvtepi32_epi8(kAllLanes, reinterpret_cast<__m512i>(wide)));
+#else
+  return __builtin_convertvector(wide, vb);
+#endif
+}
+
+NEAP_VM void store_index(std::uint8_t* p, vi index, std::int64_t n) {
+  const vb bytes = narrow(index);
   if (n == kLanes) {
-    __builtin_memcpy(p, &narrow, sizeof narrow);
+    __builtin_memcpy(p, &bytes, sizeof bytes);
   } else {
-    for (std::int64_t i = 0; i < n; ++i) p[i] = narrow[i];
+    for (std::int64_t i = 0; i < n; ++i) p[i] = bytes[i];
   }
 }
 
-void store_index(std::int32_t* p, vi index, std::int64_t n) {
+NEAP_VM void store_index(std::int32_t* p, vi index, std::int64_t n) {
   if (n == kLanes) {
     vstore(p, index);
   } else {
@@ -24,17 +43,17 @@ void store_index(std::int32_t* p, vi index, std::int64_t n) {
   }
 }
 
-vi load_index(const std::uint8_t* p, std::int64_t n) {
-  vb narrow{};
+NEAP_VM vi load_index(const std::uint8_t* p, std::int64_t n) {
+  vb bytes{};
   if (n == kLanes) {
-    __builtin_memcpy(&narrow, p, sizeof narrow);
+    __builtin_memcpy(&bytes, p, sizeof bytes);
   } else {
-    for (std::int64_t i = 0; i < n; ++i) narrow[i] = p[i];
+    for (std::int64_t i = 0; i < n; ++i) bytes[i] = p[i];
   }
-  return __builtin_convertvector(narrow, vi);
+  return widen(bytes);
 }
 
-vi load_index(const std::int32_t* p, std::int64_t n) {
+NEAP_VM vi load_index(const std::int32_t* p, std::int64_t n) {
   if (n == kLanes) return vload(p);
   vi index{};
   for (std::int64_t i = 0; i < n; ++i) index[i] = p[i];
@@ -100,22 +119,53 @@ void max(const PoolShape& s, const float* x, float* y, void* index, bool wide) {
   }
 }
 
-// One input position: the sum over the windows that chose it, in the order of its taps.
-template <class Index>
-void max_grad_position(const PoolShape& s, const float* dy, const Index* index, std::int64_t ih, std::int64_t iw,
-                       float* dx) {
-  for (std::int64_t c = 0; c < s.c; c += kLanes) {
-    const std::int64_t n = lanes_at(c, s.c);
-    vf sum{};
-    for (std::int32_t i = s.h.begin[ih]; i < s.h.begin[ih + 1]; ++i) {
-      for (std::int32_t j = s.w.begin[iw]; j < s.w.begin[iw + 1]; ++j) {
-        const std::int64_t at = (s.h.position[i] * s.w.positions + s.w.position[j]) * s.c + c;
-        const vi here = vset(static_cast<std::int32_t>(s.h.tap[i] * s.w.kernel + s.w.tap[j]));
-        sum += load_index(index + at, n) == here ? load(dy + at, n) : vf{};
+// The windows that look at one input position, a handful at a time.
+struct Sources {
+  static constexpr int kMost = 16;
+  int count = 0;
+  std::int64_t at[kMost];   // the window's first element in y
+  std::int32_t tap[kMost];  // which of its taps looks here
+  float share[kMost];       // what an average gives it of the window
+};
+
+// Calls f(sources, is_first) for all windows that look at (ih, iw), in the order of the taps; at least once.
+template <class F>
+NEAP_VM void each_source(const PoolShape& s, std::int64_t ih, std::int64_t iw, F f) {
+  Sources found;
+  bool is_first = true;
+  for (std::int32_t i = s.h.begin[ih]; i < s.h.begin[ih + 1]; ++i) {
+    for (std::int32_t j = s.w.begin[iw]; j < s.w.begin[iw + 1]; ++j) {
+      if (found.count == Sources::kMost) {
+        f(found, is_first);
+        is_first = false;
+        found.count = 0;
       }
+      const std::int64_t oh = s.h.position[i];
+      const std::int64_t ow = s.w.position[j];
+      found.at[found.count] = (oh * s.w.positions + ow) * s.c;
+      found.tap[found.count] = static_cast<std::int32_t>(s.h.tap[i] * s.w.kernel + s.w.tap[j]);
+      found.share[found.count] = 1.0F / (s.h.count[oh] * s.w.count[ow]);
+      ++found.count;
     }
-    store(dx + c, sum, n);
   }
+  f(found, is_first);
+}
+
+// One input position: the sum over the windows that chose it.
+template <class Index>
+NEAP_VM void max_grad_position(const PoolShape& s, const float* dy, const Index* index, std::int64_t ih,
+                               std::int64_t iw, float* dx) {
+  each_source(s, ih, iw, [&](const Sources& from, bool is_first) {
+    for (std::int64_t c = 0; c < s.c; c += kLanes) {
+      const std::int64_t n = lanes_at(c, s.c);
+      vf sum = is_first ? vf{} : load(dx + c, n);
+      for (int k = 0; k < from.count; ++k) {
+        const vi is_chosen = load_index(index + from.at[k] + c, n) == from.tap[k];
+        sum += is_chosen ? load(dy + from.at[k] + c, n) : vf{};
+      }
+      store(dx + c, sum, n);
+    }
+  });
 }
 
 template <class Index>
@@ -165,20 +215,15 @@ void average(const PoolShape& s, const float* x, float* y) {
   }
 }
 
-void average_grad_position(const PoolShape& s, const float* dy, std::int64_t ih, std::int64_t iw, float* dx) {
-  for (std::int64_t c = 0; c < s.c; c += kLanes) {
-    const std::int64_t n = lanes_at(c, s.c);
-    vf sum{};
-    for (std::int32_t i = s.h.begin[ih]; i < s.h.begin[ih + 1]; ++i) {
-      const std::int64_t oh = s.h.position[i];
-      for (std::int32_t j = s.w.begin[iw]; j < s.w.begin[iw + 1]; ++j) {
-        const std::int64_t ow = s.w.position[j];
-        const float share = 1.0F / (s.h.count[oh] * s.w.count[ow]);
-        sum = vfma(load(dy + (oh * s.w.positions + ow) * s.c + c, n), vset(share), sum);
-      }
+NEAP_VM void average_grad_position(const PoolShape& s, const float* dy, std::int64_t ih, std::int64_t iw, float* dx) {
+  each_source(s, ih, iw, [&](const Sources& from, bool is_first) {
+    for (std::int64_t c = 0; c < s.c; c += kLanes) {
+      const std::int64_t n = lanes_at(c, s.c);
+      vf sum = is_first ? vf{} : load(dx + c, n);
+      for (int k = 0; k < from.count; ++k) sum = vfma(load(dy + from.at[k] + c, n), vset(from.share[k]), sum);
+      store(dx + c, sum, n);
     }
-    store(dx + c, sum, n);
-  }
+  });
 }
 
 void average_grad(const PoolShape& s, const float* dy, float* dx) {
