@@ -119,6 +119,17 @@ void add_norm(std::vector<Case>& cases, std::int64_t size, std::int64_t channels
   cases.push_back({label + " by mask, dresidual", "batch_norm_grad", {x, x, c, c, c, mask}, {{"relu", 1}}});
 }
 
+void add_row_norms(std::vector<Case>& cases, std::int64_t rows, std::int64_t width) {
+  const std::string label = fmt::format("{}x{}", rows, width);
+  const TensorType x = f32({rows, width});
+  const TensorType r = f32({rows});
+  const TensorType c = f32({width});
+  cases.push_back({label, "layer_norm", {x, c, c}});
+  cases.push_back({label, "layer_norm_grad", {x, x, r, r, c}});
+  cases.push_back({label, "rms_norm", {x, c}});
+  cases.push_back({label, "rms_norm_grad", {x, x, r, c}});
+}
+
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   add_conv(cases, "stem 3-64 64x64", 64, 3, 64, 3, 1);
@@ -147,6 +158,15 @@ std::vector<Case> all_cases() {
     cases.push_back({image.shape.text(), "global_average_pool_grad", {pooled}, {{"shape", image.shape}}});
     cases.push_back({image.shape.text(), "global_max_pool", {image}});
   }
+  add_row_norms(cases, 2048, 384);
+  add_row_norms(cases, 16384, 768);
+  const TensorType stats = f32({32, 8});
+  const TensorType c = f32({64});
+  cases.push_back({"64x64x64, 8 groups", "group_norm", {x, c, c}, {{"groups", 8}}});
+  cases.push_back({"64x64x64, 8 groups", "group_norm_grad", {x, x, stats, stats, c}, {{"groups", 8}}});
+  cases.push_back({"64x64x64 by 1", "pad", {x}, {{"pads", Ints{0, 1, 1, 0, 0, 1, 1, 0}}}});
+  const Attrs reflect{{"pads", Ints{0, 1, 1, 0, 0, 1, 1, 0}}, {"mode", std::string("reflect")}, {"shape", x.shape}};
+  cases.push_back({"64x64x64 by 1, reflect", "pad_grad", {f32({32, 66, 66, 64})}, reflect});
   return cases;
 }
 
