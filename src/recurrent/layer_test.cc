@@ -1,5 +1,3 @@
-#include "recurrent/layer.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <omp.h>
@@ -11,6 +9,7 @@
 #include "core/random.h"
 #include "graph/op.h"
 #include "neap/error.h"
+#include "neap/recurrent.h"
 #include "ops/evaluate.h"
 
 namespace neap {
