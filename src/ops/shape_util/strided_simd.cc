@@ -26,6 +26,34 @@ Place place(const StridedCopy& c, int axes, std::int64_t index) {
   return p;
 }
 
+// Goes through the axes [0, axes) in order, from a flat index on.
+class Walk {
+ public:
+  Walk(const StridedCopy& c, int axes, std::int64_t index) : c_(c), axes_(axes), at_(place(c, axes, index)) {
+    for (int a = axes - 1; a >= 0; --a) {
+      left_[a] = c.size[a] - index % c.size[a];
+      index /= c.size[a];
+    }
+  }
+  Place at() const { return at_; }
+  void next() {
+    for (int a = axes_ - 1; a >= 0; --a) {
+      at_.src += c_.src[a];
+      at_.dst += c_.dst[a];
+      if (--left_[a] > 0) return;
+      left_[a] = c_.size[a];
+      at_.src -= c_.size[a] * c_.src[a];
+      at_.dst -= c_.size[a] * c_.dst[a];
+    }
+  }
+
+ private:
+  const StridedCopy& c_;
+  int axes_;
+  Place at_;
+  std::int64_t left_[StridedCopy::kMaxRank];
+};
+
 std::int64_t count(const StridedCopy& c, int axes) {
   std::int64_t n = 1;
   for (int a = 0; a < axes; ++a) n *= c.size[a];
@@ -47,7 +75,7 @@ void copy_bytes(const char* src, char* dst, std::int64_t n) {
   for (; i < n; ++i) dst[i] = src[i];
 }
 
-// Runs of contiguous elements on both sides; long ones are cut so that every thread has work.
+// body(src, dst, n) for all runs of contiguous elements; long ones are cut so that every thread has work.
 template <class Body>
 void for_runs(const StridedCopy& c, Body body) {
   const bool is_dense = c.rank > 0 && c.dst[c.rank - 1] == 1;
@@ -55,13 +83,17 @@ void for_runs(const StridedCopy& c, Body body) {
   const std::int64_t run = is_dense ? c.size[c.rank - 1] : 1;
   const std::int64_t piece = kPiece / c.element_bytes;
   const std::int64_t pieces = (run + piece - 1) / piece;
-  const std::int64_t units = count(c, outer) * pieces;
-#pragma omp parallel for schedule(static) if (units * (run < piece ? run : piece) > 8192)
+  const std::int64_t batch = run < piece ? (piece + run - 1) / run : 1;  // short runs that one thread takes at a time
+  const std::int64_t runs = count(c, outer);
+  const std::int64_t units = (runs + batch - 1) / batch * pieces;
+#pragma omp parallel for schedule(static) if (units > 1)
   for (std::int64_t u = 0; u < units; ++u) {
-    const Place p = place(c, outer, u / pieces);
     const std::int64_t from = u % pieces * piece;
     const std::int64_t n = run - from < piece ? run - from : piece;
-    body(p.src + from, p.dst + from, n);
+    const std::int64_t first = u / pieces * batch;
+    const std::int64_t last = first + batch < runs ? first + batch : runs;
+    Walk walk(c, outer, first);
+    for (std::int64_t r = first; r < last; ++r, walk.next()) body(walk.at().src + from, walk.at().dst + from, n);
   }
 }
 
@@ -136,18 +168,42 @@ struct Square {
   }
 };
 
+// A square whose rows are whole cache lines, moved through local memory: rows that lie a power of two apart push each
+// other out of the cache before a line of small elements is full.
+template <class T, int kSide>
+struct Lines {
+  static constexpr int kBlock = kSide * sizeof(T) < 64 && sizeof(T) < 4 ? 64 / static_cast<int>(sizeof(T)) : kSide;
+
+  NEAP_VM static void transpose(const T* src, std::int64_t src_stride, T* dst, std::int64_t dst_stride) {
+    if constexpr (kBlock == kSide) {
+      Square<T, kSide>::transpose(src, src_stride, dst, dst_stride);
+    } else {
+      alignas(64) T in[kBlock * kBlock];
+      alignas(64) T out[kBlock * kBlock];
+      for (int i = 0; i < kBlock; ++i) __builtin_memcpy(in + i * kBlock, src + i * src_stride, 64);
+      for (int i = 0; i < kBlock; i += kSide) {
+        for (int j = 0; j < kBlock; j += kSide) {
+          Square<T, kSide>::transpose(in + i * kBlock + j, kBlock, out + j * kBlock + i, kBlock);
+        }
+      }
+      for (int i = 0; i < kBlock; ++i) __builtin_memcpy(dst + i * dst_stride, out + i * kBlock, 64);
+    }
+  }
+};
+
 // dst[i * dst_stride + j] = src[j * src_stride + i] for i < across, j < along.
 template <class T, int kSide>
 NEAP_VM void transpose_block(const T* src, std::int64_t src_stride, T* dst, std::int64_t dst_stride,
                              std::int64_t across, std::int64_t along) {
+  constexpr int kStep = Lines<T, kSide>::kBlock;
   std::int64_t j = 0;
-  for (; j + kSide <= along; j += kSide) {
+  for (; j + kStep <= along; j += kStep) {
     std::int64_t i = 0;
-    for (; i + kSide <= across; i += kSide) {
-      Square<T, kSide>::transpose(src + j * src_stride + i, src_stride, dst + i * dst_stride + j, dst_stride);
+    for (; i + kStep <= across; i += kStep) {
+      Lines<T, kSide>::transpose(src + j * src_stride + i, src_stride, dst + i * dst_stride + j, dst_stride);
     }
     for (; i < across; ++i) {
-      for (std::int64_t k = j; k < j + kSide; ++k) dst[i * dst_stride + k] = src[k * src_stride + i];
+      for (std::int64_t k = j; k < j + kStep; ++k) dst[i * dst_stride + k] = src[k * src_stride + i];
     }
   }
   for (std::int64_t i = 0; i < across && j < along; ++i) {
