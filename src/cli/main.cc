@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -63,6 +64,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   use_short_spin(argv);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too large is an error of the write, said in one line
+  std::signal(SIGPIPE, SIG_IGN);  // so is a reader of our output that went away
   try {
     return run(argc, argv);
   } catch (const neap::UserError& e) {
