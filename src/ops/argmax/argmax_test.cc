@@ -23,15 +23,19 @@ TEST(Argmax, KernelsAgree) {
 TEST(Argmax, FirstOfEqualsAndNanBeforeAll) {
   const auto where = [](const std::string& op, const std::vector<float>& x) {
     const Shape row = {1, static_cast<std::int64_t>(x.size())};
-    const Shape column = {static_cast<std::int64_t>(x.size()), 1, 1};
+    const Shape column = {static_cast<std::int64_t>(x.size()), 2};  // beside a column of zeros
+    std::vector<float> beside;
+    for (const float value : x) beside.insert(beside.end(), {value, 0.0F});
     std::int64_t at = -1;
     for (const char* kernel : {"simd", "ref"}) {
       auto out =
           run_op({.op = op, .inputs = {{DType::kF32, row}}, .attrs = {{"axis", 1}}, .given = {{0, tensor_of(row, x)}}},
                  kernel);
-      auto again = run_op(
-          {.op = op, .inputs = {{DType::kF32, column}}, .attrs = {{"axis", 0}}, .given = {{0, tensor_of(column, x)}}},
-          kernel);
+      auto again = run_op({.op = op,
+                           .inputs = {{DType::kF32, column}},
+                           .attrs = {{"axis", 0}},
+                           .given = {{0, tensor_of(column, beside)}}},
+                          kernel);
       EXPECT_EQ(out[0].as<std::int64_t>()[0], again[0].as<std::int64_t>()[0]);
       EXPECT_TRUE(at < 0 || at == out[0].as<std::int64_t>()[0]);
       at = out[0].as<std::int64_t>()[0];
