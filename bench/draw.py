@@ -4,7 +4,7 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-WIDTH, LEFT, BAR, GAP = 760, 150, 18, 8
+WIDTH, LEFT, BAR, GAP = 860, 260, 18, 8
 
 
 def rows():
