@@ -276,9 +276,11 @@ class Checker {
   }
 
   void check_results() {
-    for (const auto& [label, id] : graph_.outputs) {
+    for (const auto& result : graph_.outputs) {
+      const std::string& label = result.first;
+      const TensorId id = result.second;
       const auto home =
-          std::find_if(plan_.homes.begin(), plan_.homes.end(), [&](const auto& h) { return h.first == id; });
+          std::find_if(plan_.homes.begin(), plan_.homes.end(), [id](const auto& h) { return h.first == id; });
       if (home == plan_.homes.end()) return fail("result '{}' has no home", label);
       const auto& [root, from] = views_[id.index];
       const auto last = static_cast<Tick>(plan_.instructions.size()) - 1;

@@ -52,7 +52,7 @@ class Layers {
     if (chunks_.empty()) throw UserError(fmt::format("{} got no chunks", family.name));
     std::int64_t start = 0;
     for (const Value chunk : chunks_) {
-      const Shape shape = g.shape(chunk);
+      const Shape& shape = g.shape(chunk);
       if (shape.rank() != 3) {
         throw UserError(fmt::format("{} takes [time,batch,input], not {}", family.name, shape.text()));
       }

@@ -50,7 +50,10 @@ void check(const ScheduleOptions& o) {
 double learning_rate(double base, std::int64_t step, std::int64_t steps, const ScheduleOptions& o) {
   if (step <= o.warmup) return base * static_cast<double>(step) / static_cast<double>(o.warmup);
   const std::int64_t done = step - 1 - o.warmup;
-  if (o.name == "step") return base * std::pow(o.factor, static_cast<double>(done / o.every));
+  if (o.name == "step") {
+    const std::int64_t falls = done / o.every;
+    return base * std::pow(o.factor, static_cast<double>(falls));
+  }
   if (o.name == "constant") return base;
   const auto span = static_cast<double>(std::max<std::int64_t>(1, steps - o.warmup));
   const double share = std::min(1.0, static_cast<double>(done) / span);

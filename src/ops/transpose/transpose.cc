@@ -11,7 +11,7 @@ namespace {
 Ints perm_of(const Attrs& attrs, int rank) {
   Ints reversed;
   for (int i = rank; i-- > 0;) reversed.push_back(i);
-  const Ints perm = axes_of(attrs.ints("perm", reversed), rank);
+  Ints perm = axes_of(attrs.ints("perm", reversed), rank);
   if (static_cast<int>(perm.size()) != rank) {
     throw UserError(fmt::format("perm names {} of {} axes", perm.size(), rank));
   }
