@@ -22,5 +22,21 @@ foreach(folder core graph device observe recurrent ops autodiff plan runtime tra
 endforeach()
 file(GLOB sources CONFIGURE_DEPENDS models/*_test.cc)
 neap_test(models cpu ${sources})
-file(GLOB sources CONFIGURE_DEPENDS tests/*_test.cc)
+file(GLOB sources CONFIGURE_DEPENDS tests/*.cc)
 neap_test(whole cpu ${sources})
+target_compile_definitions(test_whole PRIVATE NEAP_PROGRAM="${CMAKE_BINARY_DIR}/neap")
+add_dependencies(test_whole neap)
+
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+foreach(script check_house setup)
+  add_test(NAME scripts.${script} COMMAND ${Python3_EXECUTABLE} -B ${script}_test.py WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/scripts)
+  set_tests_properties(scripts.${script} PROPERTIES LABELS null TIMEOUT 60)
+endforeach()
+
+# Losses of 20 steps against PyTorch's. Under sanitizers this takes too long, hence the label.
+file(GLOB goldens CONFIGURE_DEPENDS tests/parity/golden/*.json)
+foreach(golden ${goldens})
+  get_filename_component(model ${golden} NAME_WE)
+  add_test(NAME parity.${model} COMMAND python3 ${CMAKE_SOURCE_DIR}/tests/parity/compare.py ${golden} --run $<TARGET_FILE:neap>)
+  set_tests_properties(parity.${model} PROPERTIES LABELS "cpu;long" TIMEOUT 600)
+endforeach()

@@ -47,17 +47,23 @@ struct Init {
   friend bool operator==(const Init&, const Init&) = default;
 };
 
+// Dropout and batch norm behave differently in the two.
+enum class Mode : std::uint8_t { kTraining, kEvaluation };
+
+// The input that ops with random numbers read: u64 {seed, step, index of the first element in the whole batch}.
+inline constexpr std::string_view kRandomInput = "step.rng";
+
 class Builder {
  public:
-  Builder();
+  explicit Builder(Mode mode = Mode::kTraining);
   explicit Builder(Graph graph);
   ~Builder();
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
 
   Value input(std::string name, DType dtype, Shape shape);
-  Value parameter(std::string name, Shape shape, Init init);     // f32, trained
-  Value buffer(std::string name, Shape shape, double fill = 0);  // f32, kept from step to step, not trained
+  Value parameter(const std::string& name, Shape shape, Init init);     // f32, trained
+  Value buffer(const std::string& name, Shape shape, double fill = 0);  // f32, kept from step to step, not trained
   Value constant(std::string name, TensorType type, std::vector<std::byte> data);
   Value scalar(double value);  // f32 constant of rank 0
 
@@ -66,6 +72,15 @@ class Builder {
   // The same, for the first output.
   Value operator()(std::string_view op, Values inputs, Attrs attrs = {}, std::string name = {});
 
+  // The input named kRandomInput, made when it is first asked for.
+  Value random_key();
+  Mode mode() const { return mode_; }
+  // Batch norm uses its running statistics in training too, and leaves them as they are.
+  void freeze_batch_norm(bool frozen) { frozen_batch_norm_ = frozen; }
+  bool has_frozen_batch_norm() const { return frozen_batch_norm_ || mode_ == Mode::kEvaluation; }
+  const std::string& scope() const { return scope_; }
+
+  const std::string& name_of(Value value) const;
   const TensorType& type(Value value) const;
   const Shape& shape(Value value) const { return type(value).shape; }
 
@@ -93,6 +108,8 @@ class Builder {
   std::unique_ptr<Graph> graph_;
   std::unordered_map<std::string, int> copies_;  // how often a name was taken
   std::string scope_;
+  Mode mode_ = Mode::kTraining;
+  bool frozen_batch_norm_ = false;
 };
 
 }  // namespace neap

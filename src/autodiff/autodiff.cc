@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "graph/op.h"
 #include "neap/error.h"
 
@@ -54,20 +56,34 @@ class Sweep {
     const std::size_t before = g_.graph().nodes.size();
     {
       const Builder::Scope scope(g_, "d." + node.name);
-      GradientCall call{.g = g_, .node = node, .dy = dy, .wanted = wanted};
+      GradientCall call{.g = g_, .node = node, .dy = dy, .wanted = wanted, .sums = sums_of(node, wanted)};
+      call.taken.resize(node.inputs.size());
       const Values dx = node.op->gradient(call);
       for (std::size_t i = 0; i < dx.size() && i < node.inputs.size(); ++i) {
-        if (wanted[i] && dx[i]) accumulate(node.inputs[i], dx[i]);
+        if (!wanted[i] || !dx[i]) continue;
+        if (call.taken[i]) gradient_.erase(node.inputs[i]);
+        accumulate(node.inputs[i], dx[i]);
       }
     }
     label_new_nodes(before, node.layer);
   }
 
+  // A tensor that the node reads twice has no sum to hand over: only one of the two parts could include it.
+  Values sums_of(const Node& node, const std::vector<bool>& wanted) const {
+    Values sums(node.inputs.size());
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      const auto at = gradient_.find(node.inputs[i]);
+      const bool is_read_once = std::count(node.inputs.begin(), node.inputs.end(), node.inputs[i]) == 1;
+      if (wanted[i] && is_read_once && at != gradient_.end()) sums[i] = at->second;
+    }
+    return sums;
+  }
+
   void accumulate(TensorId id, Value part) {
     const Shape& shape = g_.shape(part);
     if (!(shape == g_.shape(id))) {
-      throw InternalError(fmt::format("gradient of '{}' is {}, not {}", g_.graph().at(id).name, shape.text(),
-                                      g_.shape(id).text()));
+      throw InternalError(
+          fmt::format("gradient of '{}' is {}, not {}", g_.graph().at(id).name, shape.text(), g_.shape(id).text()));
     }
     const auto [at, first] = gradient_.try_emplace(id, part);
     if (!first) at->second = g_("add", {at->second, part});

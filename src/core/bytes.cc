@@ -17,9 +17,9 @@ struct Unit {
 };
 
 constexpr std::array kUnits = {
-    Unit{"", 1},       Unit{"B", 1},          Unit{"kB", 1e3},           Unit{"KB", 1e3},  Unit{"MB", 1e6},
-    Unit{"GB", 1e9},   Unit{"TB", 1e12},      Unit{"KiB", 1024.0},       Unit{"MiB", 0x1p20}, Unit{"GiB", 0x1p30},
-    Unit{"TiB", 0x1p40}, Unit{"K", 1024.0},   Unit{"M", 0x1p20},         Unit{"G", 0x1p30},
+    Unit{"", 1},         Unit{"B", 1},      Unit{"kB", 1e3},     Unit{"KB", 1e3},     Unit{"MB", 1e6},
+    Unit{"GB", 1e9},     Unit{"TB", 1e12},  Unit{"KiB", 1024.0}, Unit{"MiB", 0x1p20}, Unit{"GiB", 0x1p30},
+    Unit{"TiB", 0x1p40}, Unit{"K", 1024.0}, Unit{"M", 0x1p20},   Unit{"G", 0x1p30},
 };
 
 }  // namespace

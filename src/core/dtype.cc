@@ -12,9 +12,10 @@ struct Row {
 };
 
 constexpr std::array kRows = {
-    Row{DType::kF32, "f32", 32}, Row{DType::kF16, "f16", 16}, Row{DType::kBF16, "bf16", 16}, Row{DType::kI64, "i64", 64},
-    Row{DType::kI32, "i32", 32}, Row{DType::kI8, "i8", 8},    Row{DType::kU8, "u8", 8},      Row{DType::kU16, "u16", 16},
-    Row{DType::kU64, "u64", 64}, Row{DType::kBool, "bool", 8}, Row{DType::kBits, "bits", 1},
+    Row{DType::kF32, "f32", 32},  Row{DType::kF16, "f16", 16},  Row{DType::kBF16, "bf16", 16},
+    Row{DType::kI64, "i64", 64},  Row{DType::kI32, "i32", 32},  Row{DType::kI8, "i8", 8},
+    Row{DType::kU8, "u8", 8},     Row{DType::kU16, "u16", 16},  Row{DType::kU64, "u64", 64},
+    Row{DType::kBool, "bool", 8}, Row{DType::kBits, "bits", 1},
 };
 
 const Row& row(DType type) { return kRows[static_cast<std::size_t>(type)]; }

@@ -27,7 +27,9 @@ std::uint64_t hash_bytes(const void* data, std::size_t size, std::uint64_t seed)
   return mix(h, word);
 }
 
-std::uint64_t hash_text(std::string_view text, std::uint64_t seed) { return hash_bytes(text.data(), text.size(), seed); }
+std::uint64_t hash_text(std::string_view text, std::uint64_t seed) {
+  return hash_bytes(text.data(), text.size(), seed);
+}
 
 std::uint32_t RandomStream::next() {
   if (left_ == 0) {

@@ -174,6 +174,7 @@ Shape Shape::parse(std::string_view text) {
     out.push_back(Dim::parse(text.substr(0, comma)));
     if (comma == std::string_view::npos) break;
     text.remove_prefix(comma + 1);
+    if (text.empty()) throw UserError("a comma ends the shape");
   }
   return out;
 }

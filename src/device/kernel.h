@@ -36,8 +36,8 @@ struct Buffers {
 
 struct Kernel {
   virtual ~Kernel() = default;
-  virtual std::int64_t workspace_bytes() const { return 0; }       // booked in the arena
-  virtual std::string numerics() const { return {}; }              // the algorithm, where a library chose one
+  virtual std::int64_t workspace_bytes() const { return 0; }        // booked in the arena
+  virtual std::string numerics() const { return {}; }               // the algorithm, where a library chose one
   virtual void launch(const Buffers& buffers, Stream& stream) = 0;  // never allocates, never synchronises
 };
 

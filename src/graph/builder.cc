@@ -10,7 +10,7 @@
 
 namespace neap {
 
-Builder::Builder() : graph_(std::make_unique<Graph>()) {}
+Builder::Builder(Mode mode) : graph_(std::make_unique<Graph>()), mode_(mode) {}
 Builder::Builder(Graph graph) : graph_(std::make_unique<Graph>(std::move(graph))) {}
 Builder::~Builder() = default;
 
@@ -26,7 +26,7 @@ Value Builder::input(std::string name, DType dtype, Shape shape) {
   return graph_->add({.name = std::move(name), .type = {dtype, std::move(shape)}, .role = Role::kInput});
 }
 
-Value Builder::parameter(std::string name, Shape shape, Init init) {
+Value Builder::parameter(const std::string& name, Shape shape, Init init) {
   return graph_->add({.name = scope_ + name,
                       .type = {DType::kF32, std::move(shape)},
                       .role = Role::kParameter,
@@ -34,7 +34,7 @@ Value Builder::parameter(std::string name, Shape shape, Init init) {
                       .init = init});
 }
 
-Value Builder::buffer(std::string name, Shape shape, double fill) {
+Value Builder::buffer(const std::string& name, Shape shape, double fill) {
   return graph_->add({.name = scope_ + name,
                       .type = {DType::kF32, std::move(shape)},
                       .role = Role::kBuffer,
@@ -43,7 +43,8 @@ Value Builder::buffer(std::string name, Shape shape, double fill) {
 
 Value Builder::constant(std::string name, TensorType type, std::vector<std::byte> data) {
   if (static_cast<std::int64_t>(data.size()) != type.bytes()) {
-    throw UserError(fmt::format("constant '{}' has {} bytes, {} needs {}", name, data.size(), type.text(), type.bytes()));
+    throw UserError(
+        fmt::format("constant '{}' has {} bytes, {} needs {}", name, data.size(), type.text(), type.bytes()));
   }
   return graph_->add({.name = unique(scope_ + name),
                       .type = std::move(type),
@@ -63,9 +64,14 @@ Value Builder::scalar(double value) {
                       .data = std::make_shared<const std::vector<std::byte>>(std::move(data))});
 }
 
+Value Builder::random_key() {
+  const auto known = graph_->find(kRandomInput);
+  return known ? *known : input(std::string(kRandomInput), DType::kU64, {3});
+}
+
 Values Builder::add(std::string_view op, Values inputs, Attrs attrs, std::string name) {
   std::string label = unique(scope_ + (name.empty() ? std::string(op) : std::move(name)));
-  std::string layer = scope_.empty() ? "" : scope_.substr(0, scope_.size() - 1);
+  std::string layer = scope_.empty() ? label : scope_.substr(0, scope_.size() - 1);
   const NodeId id = graph_->append({.op = &op_named(op),
                                     .name = std::move(label),
                                     .layer = std::move(layer),
@@ -77,6 +83,8 @@ Values Builder::add(std::string_view op, Values inputs, Attrs attrs, std::string
 Value Builder::operator()(std::string_view op, Values inputs, Attrs attrs, std::string name) {
   return add(op, std::move(inputs), std::move(attrs), std::move(name)).at(0);
 }
+
+const std::string& Builder::name_of(Value value) const { return graph_->at(value).name; }
 
 const TensorType& Builder::type(Value value) const { return graph_->at(value).type; }
 

@@ -52,6 +52,7 @@ TensorId Graph::add(Tensor tensor) {
 
 NodeId Graph::append(Node node, std::vector<std::string> output_names) {
   require(node.op != nullptr, "a node needs an op");
+  node.outputs.clear();
   OpCall call = call_of(*this, node);
   Types types;
   try {
@@ -62,7 +63,6 @@ NodeId Graph::append(Node node, std::vector<std::string> output_names) {
     throw UserError(fmt::format("{} '{}' ({}): {}", node.op->name, node.name, shapes, e.what()));
   }
   const NodeId id{static_cast<std::uint32_t>(nodes.size())};
-  node.outputs.clear();
   for (std::size_t i = 0; i < types.size(); ++i) {
     std::string label = i < output_names.size() ? output_names[i]
                         : i == 0                ? node.name
@@ -137,36 +137,64 @@ Graph bind(const Graph& graph, const Bindings& values) {
   return out;
 }
 
-void verify(const Graph& graph) {
-  std::vector<bool> defined(graph.tensors.size());
-  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) defined[i] = !graph.tensors[i].producer;
-  for (const Node& node : graph.nodes) {
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const TensorId id = node.inputs[i];
-      if (id && !defined.at(id.index)) {
-        throw InternalError(fmt::format("node '{}' reads '{}' before it is written", node.name, graph.at(id).name));
-      }
+namespace {
+
+void verify_inputs(const Graph& graph, const Node& node, const std::vector<bool>& defined) {
+  for (const TensorId id : node.inputs) {
+    if (id && id.index >= graph.tensors.size()) {
+      throw InternalError(fmt::format("node '{}' reads tensor {}, which does not exist", node.name, id.index));
     }
-    for (const std::uint8_t i : node.op->mutates) {
-      if (i < node.inputs.size() && node.inputs[i] && !is_state(graph.at(node.inputs[i]).role)) {
-        throw InternalError(fmt::format("node '{}' changes '{}', which is no state", node.name,
-                                        graph.at(node.inputs[i]).name));
-      }
-    }
-    OpCall call = call_of(graph, node);
-    call.outputs.clear();
-    const Types types = node.op->infer(call);
-    require(types.size() == node.outputs.size(), "a node has as many outputs as its op");
-    for (std::size_t i = 0; i < types.size(); ++i) {
-      if (!(types[i] == graph.at(node.outputs[i]).type)) {
-        throw InternalError(fmt::format("output {} of node '{}' is {}, its op says {}", i, node.name,
-                                        graph.at(node.outputs[i]).type.text(), types[i].text()));
-      }
-      defined[node.outputs[i].index] = true;
+    if (id && !defined[id.index]) {
+      throw InternalError(fmt::format("node '{}' reads '{}' before it is written", node.name, graph.at(id).name));
     }
   }
+  for (const std::uint8_t i : node.op->mutates) {
+    if (i < node.inputs.size() && node.inputs[i] && !is_state(graph.at(node.inputs[i]).role)) {
+      throw InternalError(
+          fmt::format("node '{}' changes '{}', which is no state", node.name, graph.at(node.inputs[i]).name));
+    }
+  }
+}
+
+void verify_outputs(const Graph& graph, NodeId at, std::vector<bool>& defined) {
+  const Node& node = graph.at(at);
+  OpCall call = call_of(graph, node);
+  call.outputs.clear();
+  const Types types = node.op->infer(call);
+  if (types.size() != node.outputs.size()) {
+    throw InternalError(
+        fmt::format("node '{}' has {} outputs, its op says {}", node.name, node.outputs.size(), types.size()));
+  }
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const Tensor& t = graph.at(node.outputs[i]);
+    if (t.producer != at || defined[node.outputs[i].index]) {
+      throw InternalError(fmt::format("node '{}' writes '{}', which is not its own", node.name, t.name));
+    }
+    if (!(types[i] == t.type)) {
+      throw InternalError(
+          fmt::format("output {} of node '{}' is {}, its op says {}", i, node.name, t.type.text(), types[i].text()));
+    }
+    defined[node.outputs[i].index] = true;
+  }
+}
+
+}  // namespace
+
+void verify(const Graph& graph) {
+  std::vector<bool> defined(graph.tensors.size());
+  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
+    const Tensor& t = graph.tensors[i];
+    defined[i] = !t.producer && t.role != Role::kActivation;
+    if (graph.find(t.name) != TensorId{i}) throw InternalError(fmt::format("two tensors are named '{}'", t.name));
+  }
+  for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
+    verify_inputs(graph, graph.nodes[i], defined);
+    verify_outputs(graph, NodeId{i}, defined);
+  }
   for (const auto& [label, id] : graph.outputs) {
-    if (!defined.at(id.index)) throw InternalError(fmt::format("output '{}' is never written", label));
+    if (id.index >= defined.size() || !defined[id.index]) {
+      throw InternalError(fmt::format("output '{}' is never written", label));
+    }
   }
 }
 

@@ -46,7 +46,7 @@ struct Tensor {
 struct Node {
   const OpDef* op = nullptr;
   std::string name;
-  std::string layer;  // the scope it was made in
+  std::string layer;             // the scope it was made in, or its own name
   std::vector<TensorId> inputs;  // a default id: not given
   std::vector<TensorId> outputs;
   Attrs attrs;

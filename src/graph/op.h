@@ -32,12 +32,22 @@ OpCall call_of(const Graph& graph, const Node& node);
 struct GradientCall {
   Builder& g;
   const Node& node;
-  const Values& dy;              // one an output; a default Value where nothing flows back
+  const Values& dy;                 // one an output; a default Value where nothing flows back
   const std::vector<bool>& wanted;  // one an input: is its gradient needed?
+  Values sums = {};                 // one an input: what the nodes behind this one have given so far
+  std::vector<bool> taken = {};     // one an input: the rule's result includes that sum
 
   Value x(std::size_t i) const { return i < node.inputs.size() ? node.inputs[i] : Value{}; }
   Value y(std::size_t i) const { return node.outputs[i]; }
   bool wants(std::size_t i) const { return i < wanted.size() && wanted[i]; }
+  // The sum so far, for a rule that adds its part to it by itself (in place, say) and returns the whole; a default
+  // Value when there is none. Without this call the sweep adds the rule's part to the sum.
+  Value take_sum(std::size_t i) {
+    if (i >= sums.size() || !sums[i]) return {};
+    taken.resize(sums.size());
+    taken[i] = true;
+    return sums[i];
+  }
 };
 
 struct InOut {

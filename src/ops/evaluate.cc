@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -33,7 +34,8 @@ void run_node(const Graph& graph, const Node& node, std::vector<HostTensor>& val
   const auto view = node.op->view_offset != nullptr ? node.op->view_offset(call) : std::nullopt;
   if (view) {
     HostTensor& out = values[node.outputs[0].index];
-    std::memcpy(out.data.data(), values[node.inputs[0].index].data.data() + *view, out.data.size());
+    const std::vector<std::byte>& base = values[node.inputs[0].index].data;
+    std::copy_n(base.begin() + *view, out.data.size(), out.data.begin());
     return;
   }
   const auto kernel = prepare_cpu_kernel(call, named);

@@ -46,10 +46,11 @@ struct Setup {
       }
       const std::string name = fmt::format("x{}", i);
       const bool is_mutated = std::find(op.mutates.begin(), op.mutates.end(), i) != op.mutates.end();
-      inputs.push_back(is_mutated ? g.buffer(name, c.inputs[i].shape) : g.input(name, c.inputs[i].dtype, c.inputs[i].shape));
+      inputs.push_back(is_mutated ? g.buffer(name, c.inputs[i].shape)
+                                  : g.input(name, c.inputs[i].dtype, c.inputs[i].shape));
       const auto given = c.given.find(i);
-      leaves[name] = given != c.given.end() ? given->second
-                                            : random_tensor(c.inputs[i], 100 + i, c.low, c.high, c.integer_bound);
+      leaves[name] =
+          given != c.given.end() ? given->second : random_tensor(c.inputs[i], 100 + i, c.low, c.high, c.integer_bound);
     }
     outputs = g.add(c.op, inputs, c.attrs, "y");
   }

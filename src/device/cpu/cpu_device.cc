@@ -26,7 +26,8 @@ class CpuArena final : public Arena {
     const std::int64_t page = sysconf(_SC_PAGESIZE);
     const std::int64_t body = align_up(std::max<std::int64_t>(bytes, 1), page);
     mapped_ = body + kHugePage + (guard ? page : 0);
-    void* at = mmap(nullptr, static_cast<std::size_t>(mapped_), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* at =
+        mmap(nullptr, static_cast<std::size_t>(mapped_), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) {
       throw DeviceError(fmt::format("mmap of {} failed: {}", human_bytes(mapped_), std::strerror(errno)));
     }

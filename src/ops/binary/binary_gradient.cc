@@ -5,9 +5,7 @@
 namespace neap::ops {
 namespace {
 
-Value to_operand(GradientCall& c, std::size_t i, Value gradient) {
-  return sum_to_shape(c.g, gradient, c.g.shape(c.x(i)));
-}
+Value to_operand(GradientCall& c, std::size_t i, Value gradient) { return sum_to_operand(c.g, gradient, c.x(i)); }
 
 // dy where the first of the pair wins, and half of it where they tie.
 Values gradient_of_choice(GradientCall& c, std::string_view op) {

@@ -41,6 +41,7 @@ std::uint16_t encode(double value, SmallFloat format) {
   const auto special = static_cast<std::uint16_t>(largest << format.digits);
   if (std::isnan(value)) return sign | special | static_cast<std::uint16_t>(1 << (format.digits - 1));
   const double size = std::fabs(value);
+  if (size == 0) return sign;
   int exponent = 0;
   std::frexp(size, &exponent);  // size in [2^(exponent-1), 2^exponent)
   const int place = std::max(exponent - 1, 1 - format.bias) - format.digits;

@@ -47,8 +47,9 @@ ConvShape conv_shape(const Shape& x, const Shape& weight, const Shape& y, const 
 }
 
 double ConvShape::flops() const {
+  const std::int64_t per_group = c / groups;
   return 2.0 * static_cast<double>(n * oh * ow * o) *
-         static_cast<double>(window.h.kernel * window.w.kernel * (c / groups));
+         static_cast<double>(window.h.kernel * window.w.kernel * per_group);
 }
 
 namespace {

@@ -9,7 +9,7 @@ namespace {
 
 // One number an axis (or `per_axis` of them), each at least `least`.
 Ints numbers(const Attrs& attrs, const char* name, std::size_t count, std::int64_t fallback, std::int64_t least) {
-  const Ints values = attrs.ints(name, Ints(count, fallback));
+  Ints values = attrs.ints(name, Ints(count, fallback));
   if (values.size() != count)
     throw UserError(fmt::format("{} needs {} numbers, it has {}", name, count, values.size()));
   for (const std::int64_t v : values) {

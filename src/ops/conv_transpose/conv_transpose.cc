@@ -11,7 +11,7 @@ namespace neap::ops {
 namespace {
 
 Ints output_padding(const Attrs& attrs, int axes, const Window& window) {
-  const Ints extra = attrs.ints("output_padding", Ints(static_cast<std::size_t>(axes), 0));
+  Ints extra = attrs.ints("output_padding", Ints(static_cast<std::size_t>(axes), 0));
   if (static_cast<int>(extra.size()) != axes) throw UserError(fmt::format("output_padding needs {} numbers", axes));
   for (int i = 0; i < axes; ++i) {
     const WindowAxis& axis = window.axis(i + 2 - axes);

@@ -72,8 +72,9 @@ BroadcastPlan broadcast_plan(const Shape& out, std::initializer_list<Shape> inpu
   return plan;
 }
 
-Value sum_to_shape(Builder& g, Value value, const Shape& shape) {
-  return g.shape(value) == shape ? value : g("sum_to", {value}, {{"shape", shape}});
+Value sum_to_operand(Builder& g, Value gradient, Value operand) {
+  const Shape shape = g.shape(operand);  // a copy: adding a node moves the graph's own
+  return g.shape(gradient) == shape ? gradient : g("sum_to", {gradient}, {{"shape", shape}});
 }
 
 }  // namespace neap::ops

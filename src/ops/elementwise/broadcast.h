@@ -10,7 +10,7 @@ namespace neap::ops {
 // UserError when an input does not broadcast to `out` or the pattern has too many axes.
 BroadcastPlan broadcast_plan(const Shape& out, std::initializer_list<Shape> inputs);
 
-// `value` summed to `shape`, from which it was broadcast; the value itself when nothing was.
-Value sum_to_shape(Builder& g, Value value, const Shape& shape);
+// The gradient of an operand that was broadcast: summed to the operand's shape; itself when nothing was.
+Value sum_to_operand(Builder& g, Value gradient, Value operand);
 
 }  // namespace neap::ops

@@ -18,7 +18,7 @@ Types infer(const OpCall& call) {
   norm_epsilon(call.attrs);
   expect_shape(call, 1, trailing(x, axis), "the scale");
   expect_shape(call, 2, trailing(x, axis), "the bias");
-  const TensorType row{DType::kF32, leading(x, axis)};
+  const TensorType row{DType::kF32, leading_axes(x, axis)};
   return {call.in(0), row, row};
 }
 
@@ -28,8 +28,8 @@ Types infer_grad(const OpCall& call) {
   const int axis = norm_axis(x, call.attrs);
   for (const std::size_t i : {2, 3}) call.in(i);
   expect_shape(call, 0, x, "dy");
-  expect_shape(call, 2, leading(x, axis), "the mean");
-  expect_shape(call, 3, leading(x, axis), "rstd");
+  expect_shape(call, 2, leading_axes(x, axis), "the mean");
+  expect_shape(call, 3, leading_axes(x, axis), "rstd");
   expect_shape(call, 4, trailing(x, axis), "the scale");
   const TensorType column{DType::kF32, trailing(x, axis)};
   return {call.in(1), column, column};

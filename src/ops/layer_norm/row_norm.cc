@@ -16,7 +16,7 @@ int norm_axis(const Shape& x, const Attrs& attrs) {
   return static_cast<int>(axis < 0 ? axis + x.rank() : axis);
 }
 
-Shape leading(const Shape& x, int axis) { return Shape({x.begin(), x.begin() + axis}); }
+Shape leading_axes(const Shape& x, int axis) { return Shape({x.begin(), x.begin() + axis}); }
 Shape trailing(const Shape& x, int axis) { return Shape({x.begin() + axis, x.end()}); }
 
 double norm_epsilon(const Attrs& attrs) {
@@ -29,7 +29,7 @@ RowNorm row_norm(const Shape& x, const Attrs& attrs) {
   constexpr std::int64_t kLeastRows = 32;
   constexpr std::int64_t kMostParts = 64;
   const int axis = norm_axis(x, attrs);
-  const std::int64_t rows = leading(x, axis).count();
+  const std::int64_t rows = leading_axes(x, axis).count();
   const std::int64_t part_rows = std::max(kLeastRows, (rows + kMostParts - 1) / kMostParts);
   return {.rows = rows,
           .width = trailing(x, axis).count(),

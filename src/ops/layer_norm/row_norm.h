@@ -8,7 +8,7 @@ namespace neap::ops {
 // The first normalised axis, from the attribute `axis` (-1); UserError when x does not have it.
 int norm_axis(const Shape& x, const Attrs& attrs);
 // Axes before and from `axis` on.
-Shape leading(const Shape& x, int axis);
+Shape leading_axes(const Shape& x, int axis);
 Shape trailing(const Shape& x, int axis);
 double norm_epsilon(const Attrs& attrs);
 

@@ -36,7 +36,7 @@ PadMode pad_mode(const Attrs& attrs) {
 namespace {
 
 Ints pads_of(const Shape& x, const Attrs& attrs) {
-  const Ints pads = attrs.ints("pads");
+  Ints pads = attrs.ints("pads");
   if (pads.size() != 2 * static_cast<std::size_t>(x.rank())) {
     throw UserError(fmt::format("pads needs {} numbers, it has {}", 2 * x.rank(), pads.size()));
   }

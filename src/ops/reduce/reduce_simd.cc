@@ -6,6 +6,7 @@ namespace neap::NEAP_ISA_NS {
 namespace {
 
 constexpr int kHalf = kLanes / 2;
+constexpr std::int32_t kLaneNumbers[8] = {0, 1, 2, 3, 4, 5, 6, 7};
 
 // Walks the offsets of a set of axes from any point on.
 struct Strider {
@@ -132,7 +133,19 @@ NEAP_VM void fold_pair(Pair& sum, vf x, vf centre) {
   sum.high = P::fold(sum.high, wide.high);
 }
 
-// Innermost axis reduced. `run` consecutive elements; two pairs of accumulators hide the latency.
+typedef std::int64_t vl __attribute__((vector_size(4 * kLanes)));  // as many lanes as vd
+NEAP_VM vl half_lane() { return __builtin_convertvector(vload_as<vi_half>(kLaneNumbers), vl); }
+
+// Folds the first n lanes only.
+template <class P>
+NEAP_VM void fold_part(Pair& sum, vf x, vf centre, std::int64_t n) {
+  const Pair before = sum;
+  fold_pair<P>(sum, x, centre);
+  sum.low = half_lane() < n ? sum.low : before.low;
+  sum.high = half_lane() < n - kHalf ? sum.high : before.high;
+}
+
+// Innermost axis reduced: n consecutive elements; two pairs of accumulators hide the latency.
 template <class P>
 NEAP_VM void fold_run(Pair (&sum)[2], const float* x, std::int64_t n, vf centre) {
   std::int64_t i = 0;
@@ -140,29 +153,19 @@ NEAP_VM void fold_run(Pair (&sum)[2], const float* x, std::int64_t n, vf centre)
     fold_pair<P>(sum[0], vload(x + i), centre);
     fold_pair<P>(sum[1], vload(x + i + kLanes), centre);
   }
-  for (; i < n; i += kLanes) {
-    const std::int64_t rest = n - i < kLanes ? n - i : kLanes;
-    double terms[kLanes];
-    double sums[kLanes];
-    const Pair wide = widen(P::map(vload_n(x + i, rest), centre));
-    dstore(terms, wide.low);
-    dstore(terms + kHalf, wide.high);
-    dstore(sums, sum[0].low);
-    dstore(sums + kHalf, sum[0].high);
-    for (std::int64_t k = 0; k < rest; ++k) sums[k] = P::fold(sums[k], terms[k]);
-    sum[0] = {dload(sums), dload(sums + kHalf)};
+  if (i + kLanes <= n) {
+    fold_pair<P>(sum[0], vload(x + i), centre);
+    i += kLanes;
   }
+  if (i < n) fold_part<P>(sum[1], vload_n(x + i, n - i), centre, n - i);
 }
 
 template <class P>
 NEAP_VM double merge_lanes(const Pair (&sum)[2]) {
-  const vd both = P::merge(P::merge(sum[0].low, sum[0].high), P::merge(sum[1].low, sum[1].high));
-  double lanes[kHalf];
-  dstore(lanes, both);
-  for (int half = kHalf / 2; half > 0; half /= 2) {
-    for (int i = 0; i < half; ++i) lanes[i] = P::merge(lanes[i], lanes[i + half]);
-  }
-  return lanes[0];
+  vd all = P::merge(P::merge(sum[0].low, sum[0].high), P::merge(sum[1].low, sum[1].high));
+#pragma GCC unroll 4
+  for (int half = kHalf / 2; half > 0; half /= 2) all = P::merge(all, __builtin_shuffle(all, half_lane() ^ half));
+  return all[0];
 }
 
 // Terms [first, last) of one result, whose first element is x[0].

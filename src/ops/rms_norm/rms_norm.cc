@@ -16,7 +16,7 @@ Types infer(const OpCall& call) {
   const int axis = norm_axis(x, call.attrs);
   norm_epsilon(call.attrs);
   expect_shape(call, 1, trailing(x, axis), "the scale");
-  return {call.in(0), {DType::kF32, leading(x, axis)}};
+  return {call.in(0), {DType::kF32, leading_axes(x, axis)}};
 }
 
 Types infer_grad(const OpCall& call) {
@@ -25,7 +25,7 @@ Types infer_grad(const OpCall& call) {
   const int axis = norm_axis(x, call.attrs);
   call.in(2);
   expect_shape(call, 0, x, "dy");
-  expect_shape(call, 2, leading(x, axis), "rstd");
+  expect_shape(call, 2, leading_axes(x, axis), "rstd");
   expect_shape(call, 3, trailing(x, axis), "the scale");
   return {call.in(1), {DType::kF32, trailing(x, axis)}};
 }

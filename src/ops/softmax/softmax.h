@@ -5,7 +5,11 @@
 
 namespace neap::ops {
 
-RowShape row_shape(const Shape& shape);
+// Of attribute "axis" (default: the last). UserError when there is no such axis.
+AxisShape axis_shape(const OpCall& call);
+
+// f32 with at least one axis, and an axis that is there.
+Types infer_along_axis(const OpCall& call);
 
 Prepared softmax_ref(const OpCall& call);
 Prepared softmax_grad_ref(const OpCall& call);

@@ -6,29 +6,34 @@
 namespace neap::ops {
 
 Prepared softmax_ref(const OpCall& call) {
-  return function_kernel([s = row_shape(call.shape(0))](const Buffers& b) {
-    for (std::int64_t r = 0; r < s.rows; ++r) {
-      const float* x = b.in<float>(0) + r * s.width;
-      float* y = b.out<float>(0) + r * s.width;
-      const float top = *std::max_element(x, x + s.width);
+  return function_kernel([s = axis_shape(call)](const Buffers& b) {
+    for (std::int64_t r = 0; r < s.outer * s.inner; ++r) {
+      const std::int64_t first = r / s.inner * s.width * s.inner + r % s.inner;
+      const float* x = b.in<float>(0) + first;
+      float* y = b.out<float>(0) + first;
+      double top = x[0];
+      for (std::int64_t i = 1; i < s.width; ++i) top = std::max(top, static_cast<double>(x[i * s.inner]));
       double sum = 0;
-      for (std::int64_t i = 0; i < s.width; ++i) sum += std::exp(static_cast<double>(x[i]) - top);
+      for (std::int64_t i = 0; i < s.width; ++i) sum += std::exp(x[i * s.inner] - top);
       for (std::int64_t i = 0; i < s.width; ++i) {
-        y[i] = static_cast<float>(std::exp(static_cast<double>(x[i]) - top) / sum);
+        y[i * s.inner] = static_cast<float>(std::exp(x[i * s.inner] - top) / sum);
       }
     }
   });
 }
 
 Prepared softmax_grad_ref(const OpCall& call) {
-  return function_kernel([s = row_shape(call.shape(0))](const Buffers& b) {
-    for (std::int64_t r = 0; r < s.rows; ++r) {
-      const float* dy = b.in<float>(0) + r * s.width;
-      const float* y = b.in<float>(1) + r * s.width;
-      float* dx = b.out<float>(0) + r * s.width;
+  return function_kernel([s = axis_shape(call)](const Buffers& b) {
+    for (std::int64_t r = 0; r < s.outer * s.inner; ++r) {
+      const std::int64_t first = r / s.inner * s.width * s.inner + r % s.inner;
+      const float* dy = b.in<float>(0) + first;
+      const float* y = b.in<float>(1) + first;
+      float* dx = b.out<float>(0) + first;
       double dot = 0;
-      for (std::int64_t i = 0; i < s.width; ++i) dot += static_cast<double>(dy[i]) * y[i];
-      for (std::int64_t i = 0; i < s.width; ++i) dx[i] = static_cast<float>(y[i] * (dy[i] - dot));
+      for (std::int64_t i = 0; i < s.width; ++i) dot += static_cast<double>(dy[i * s.inner]) * y[i * s.inner];
+      for (std::int64_t i = 0; i < s.width; ++i) {
+        dx[i * s.inner] = static_cast<float>(y[i * s.inner] * (dy[i * s.inner] - dot));
+      }
     }
   });
 }

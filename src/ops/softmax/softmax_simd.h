@@ -6,15 +6,16 @@
 
 namespace neap {
 
-// A tensor seen as rows of its last axis.
-struct RowShape {
-  std::int64_t rows;
+// A tensor seen as [outer, width, inner], where `width` is the axis that counts.
+struct AxisShape {
+  std::int64_t outer;
   std::int64_t width;
+  std::int64_t inner;
 };
 
 struct SoftmaxTable {
-  void (*forward)(const float* src, float* dst, RowShape shape);
-  void (*backward)(const float* diff_dst, const float* dst, float* diff_src, RowShape shape);
+  void (*forward)(const float* src, float* dst, AxisShape shape);
+  void (*backward)(const float* diff_dst, const float* dst, float* diff_src, AxisShape shape);
 };
 NEAP_ISA_TABLE(SoftmaxTable, softmax_table)
 

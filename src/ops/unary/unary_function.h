@@ -76,15 +76,33 @@ NEAP_VM vf vmish_slope(vf x) {
   return n * inverse + bounded * (4.0F * e * (1.0F + e)) * inverse * inverse;
 }
 
-// x Phi(x), Phi(x) = (1 + erf(x / sqrt 2)) / 2.
-NEAP_VM vf vgelu(vf x) {
-  const vf lower = vmax(vset(-16.0F), x);
-  return 0.5F * lower * (1.0F + verf(lower * 0.707106781F));
+// e^x for x in [-87, 0], whose result is no denormal: what vexp does, with the power of two put in at once.
+NEAP_VM vf vexp_of_bounded(vf x) {
+  constexpr float kShift = 0x1.8p23F;
+  const vf shifted = vfma(x, vset(0x1.715476p0F), vset(kShift));
+  const vf n = shifted - kShift;
+  const vf r = vfma(n, vset(-kLn2Low), vfma(n, vset(-kLn2High), x));
+  const vf q = vpoly(r, 0.00138144777F, 0.00836878084F, 0.0416683927F, 0.166665196F, 0.49999994F);
+  const vf e = vfma(r * r, q, r) + 1.0F;
+  return as_float(as_bits(e) + (as_bits(shifted) << 23));
 }
+
+// x Phi(x) = max(x, 0) - |x| T(|x|), where T(a) = erfc(a / sqrt 2) / 2 = e^-Q(a). The polynomial is a minimax fit of Q
+// on [0, 6]; from there on the second term is below 1e-8.
+NEAP_VM vf vgelu(vf x) {
+  const vf a = vmin(vset(6.0F), vabs(x));
+  const vf q = vpoly(a, 1.47225832e-08F, -4.60275288e-07F, 6.1511455e-06F, -4.45124679e-05F, 0.000164483557F,
+                     6.13447119e-05F, -0.00489091314F, 0.0364013575F, 0.318290234F, 0.797886789F, 0.693147123F);
+  return vmax(vset(0.0F), x) - a * vexp_of_bounded(-q);
+}
+// Phi(x) + x phi(x) = h(|x|) for x < 0, else 1 - h, where h(a) = T(a) - a phi(a) = e^(-a^2 / 2) S(a); S as Q before.
 NEAP_VM vf vgelu_slope(vf x) {
-  const vf bounded = vbound(x, -16.0F, 16.0F);
-  const vf phi = 0.5F + 0.5F * verf(bounded * 0.707106781F);
-  return vfma(bounded * 0.398942280F, vexp(-0.5F * bounded * bounded), phi);
+  const vf a = vmin(vset(6.0F), vabs(x));
+  const vf s =
+      vpoly(a, 1.70061139e-08F, -5.95781387e-07F, 9.33798037e-06F, -8.72163364e-05F, 0.000548049517F, -0.00249827444F,
+            0.00878123567F, -0.0251730476F, 0.0616931431F, -0.132707208F, 0.249951839F, -0.797881246F, 0.49999997F);
+  const vf h = s * vexp_of_bounded(-0.5F * a * a);
+  return x < 0.0F ? h : 1.0F - h;
 }
 
 // (1 + tanh(u)) / 2 = sigmoid(2 u), 2 u = 2 sqrt(2 / pi) (x + 0.044715 x^3)

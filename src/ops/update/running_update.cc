@@ -54,7 +54,6 @@ extern constinit const OpDef running_update = {.name = "running_update",
                                                .kernels = kKernels,
                                                .kernel_count = std::size(kKernels),
                                                .flops = four_a_channel,
-                                               .mutates = kState,
-                                               .elementwise = true};
+                                               .mutates = kState};
 
 }  // namespace neap::ops

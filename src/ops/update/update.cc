@@ -83,8 +83,7 @@ constexpr OpDef adam(std::string_view name) {
           .kernel_count = std::size(kAdam),
           .flops = adam_flops,
           .traffic = traffic,
-          .mutates = kAdamState,
-          .elementwise = true};
+          .mutates = kAdamState};
 }
 
 // 1 - beta needs digits that f32 has lost (0.999 is stored as 0.99900001). People write betas with few decimals:
@@ -119,8 +118,7 @@ extern constinit const OpDef sgd_update = {.name = "sgd_update",
                                            .kernel_count = std::size(kSgd),
                                            .flops = sgd_flops,
                                            .traffic = traffic,
-                                           .mutates = kSgdState,
-                                           .elementwise = true};
+                                           .mutates = kSgdState};
 extern constinit const OpDef adam_update = adam("adam_update");
 extern constinit const OpDef adamw_update = adam("adamw_update");
 

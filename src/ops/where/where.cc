@@ -25,12 +25,8 @@ Types infer(const OpCall& call) {
 Values gradient(GradientCall& c) {
   Values dx(3);
   const Value zero = c.g.scalar(0);
-  if (c.wants(2)) {
-    dx[2] = sum_to_shape(c.g, c.g("where", {c.x(0), zero, c.dy[0]}), c.g.shape(c.x(2)));
-  }
-  if (c.wants(1)) {
-    dx[1] = sum_to_shape(c.g, c.g("where", {c.x(0), c.dy[0], zero}), c.g.shape(c.x(1)));
-  }
+  if (c.wants(2)) dx[2] = sum_to_operand(c.g, c.g("where", {c.x(0), zero, c.dy[0]}), c.x(2));
+  if (c.wants(1)) dx[1] = sum_to_operand(c.g, c.g("where", {c.x(0), c.dy[0], zero}), c.x(1));
   return dx;
 }
 

@@ -1,0 +1,49 @@
+# Short names for what one does here; `make` alone lists them. The build itself is CMake's.
+# JOBS: compilers and tests at once.  CMAKE_FLAGS: more settings, as in CMAKE_FLAGS=-DNEAP_ONEDNN=OFF.
+JOBS ?= $(shell nproc)
+CMAKE_FLAGS ?=
+
+CONFIGURE = cmake -S . -G Ninja --log-level=NOTICE $(CMAKE_FLAGS)
+# Two tests share the cores: a waiting thread must not spin. No summary by label: ctest's totals come last.
+CTEST = OMP_WAIT_POLICY=passive ctest -j2 --output-on-failure --no-label-summary --test-dir
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test test-sanitized bench lint format clean
+
+help:            ## this list
+	@awk -F ' *## *' '/^[a-z-]+:.*##/ {sub(":.*", "", $$1); printf "make %-16s%s\n", $$1, $$2}' Makefile
+
+setup:           ## install the Debian packages that are missing
+	@scripts/setup.sh
+
+build: setup     ## the program, optimised: build/neap
+	@$(CONFIGURE) -B build
+	@ninja -C build -j$(JOBS) neap
+
+demo: build      ## train a small network on Fashion-MNIST
+	@scripts/demo.sh
+
+test: setup      ## all tests
+	@$(CONFIGURE) -B build
+	@ninja -C build -j$(JOBS)
+	@$(CTEST) build
+
+test-sanitized: setup  ## the tests without long training, under AddressSanitizer and UBSan
+	@$(CONFIGURE) -B build-asan -DNEAP_SANITIZE=ON
+	@ninja -C build-asan -j$(JOBS)
+	@UBSAN_OPTIONS=print_stacktrace=1 $(CTEST) build-asan -LE long
+
+bench: build     ## compare with peers; writes bench/RESULTS.md
+	@scripts/bench.sh
+
+lint:            ## clang-format, house rules, clang-tidy on what changed
+	@scripts/setup.sh lint
+	@$(CONFIGURE) -B build
+	@scripts/lint.sh
+
+format:          ## let clang-format rewrite the sources
+	@scripts/setup.sh lint
+	@git ls-files -co --exclude-standard '*.cc' '*.h' '*.cu' '*.cuh' | xargs -r clang-format -i
+
+clean:           ## remove what was built
+	@rm -rf build build-asan

@@ -1,0 +1,168 @@
+// Training: options, the trainer, and what it reports. See docs/architecture.md for what happens inside.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace neap {
+
+struct OptimizerOptions {
+  std::string name = "adamw";  // sgd, adam, adamw
+  double lr = 1e-3;
+  double momentum = 0.9;  // sgd
+  bool nesterov = false;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0.01;
+  double clip = 0;  // global norm; 0: off
+};
+
+// How the learning rate moves from step to step.
+struct ScheduleOptions {
+  std::string name = "constant";  // constant, step, cosine, linear
+  std::int64_t warmup = 0;        // steps of linear rise from 0
+  std::int64_t every = 1000;      // step: multiply by `factor` every so many steps
+  double factor = 0.1;
+  double floor = 0;  // cosine, linear: share of lr at the end
+};
+
+struct TrainOptions {
+  std::string model = "mlp";  // a built-in name with parameters: "lstm-lm:hidden=1024"
+  std::string data = "synthetic";
+  std::string eval;  // a data set or a split ("test"); empty: none
+  std::int64_t steps = 100;
+  std::int64_t batch = 0;  // 0: the model's own
+  std::int64_t length = 0;
+  std::int64_t image = 0;
+  std::uint64_t seed = 0;
+  std::string device = "cpu";
+  int threads = 0;     // 0: as many as there are
+  std::string budget;  // "512MiB", "50%", "min"; empty: none
+  std::string policy = "adaptive";
+  OptimizerOptions optimizer;
+  ScheduleOptions schedule;
+  bool shuffle = true;
+  bool flip = false;                // random horizontal flips
+  std::int64_t crop = 0;            // random crops from images padded by this much
+  double validation = 0;            // share of the data held out
+  std::vector<std::string> freeze;  // patterns of parameter names, '*' and '?'
+  bool freeze_batch_norm = false;
+  std::string init;        // safetensors to start from
+  std::string checkpoint;  // folder
+  std::int64_t checkpoint_every = 100;
+  bool resume = false;
+  bool guard = false;  // fault on any access above the arena
+};
+
+struct StepReport {
+  std::int64_t step = 0;  // 1 is the first
+  float loss = 0;
+  double step_ms = 0;
+  double lr = 0;
+  std::int64_t peak_bytes = 0;
+  std::optional<std::int64_t> budget_bytes;
+  std::int64_t spilled_bytes = 0;
+  double recomputed_ms = 0;
+  std::int64_t encoded_bytes = 0;
+};
+
+struct EvalReport {
+  double loss = 0;
+  double accuracy = 0;    // share of right answers (of right next tokens, for language models)
+  double perplexity = 0;  // exp(loss)
+  std::int64_t samples = 0;
+};
+
+struct Summary {
+  std::string model;
+  std::string device;
+  std::string policy;
+  std::int64_t steps = 0;
+  std::int64_t batch = 0;
+  std::optional<std::int64_t> budget_bytes;
+  std::int64_t peak_bytes = 0;
+  std::int64_t store_all_bytes = 0;
+  std::int64_t state_bytes = 0;
+  std::int64_t min_budget_bytes = 0;
+  std::int64_t violations = 0;
+  double median_step_ms = 0;
+  double steering_share = 0;
+  std::int64_t rss_peak_bytes = 0;
+  double planning_ms = 0;
+  std::string numerics_id;
+  std::int64_t context_bytes = 0;
+  float loss_last = 0;
+  std::string weights_hash;
+};
+
+// One layer's row of a profile.
+struct LayerReport {
+  std::string name;
+  double forward_ms = 0;
+  double backward_ms = 0;
+  double update_ms = 0;
+  double gflop = 0;
+  std::int64_t traffic_bytes = 0;  // read and written, counted
+  std::int64_t saved_bytes = 0;    // kept for backward
+  std::int64_t parameter_bytes = 0;
+  std::string bound;  // "compute" or "memory"
+};
+
+struct PlanReport {
+  bool feasible = true;
+  std::optional<std::int64_t> budget_bytes;
+  std::int64_t min_budget_bytes = 0;
+  std::int64_t peak_bytes = 0;
+  std::int64_t arena_bytes = 0;
+  std::int64_t lower_bound_bytes = 0;
+  std::int64_t store_all_bytes = 0;
+  std::int64_t state_bytes = 0;
+  double predicted_step_ms = 0;
+  struct Layer {
+    std::string name;
+    std::string action;
+    std::int64_t kept_bytes = 0;
+    std::string precision;
+    std::string reason;
+  };
+  std::vector<Layer> layers;
+};
+
+class Trainer {
+ public:
+  // Builds, plans and loads everything. UserError: the options are wrong; DoesNotFit: the budget is below the minimum.
+  explicit Trainer(const TrainOptions& options);
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  // Steps done so far (more than 0 after a resume).
+  std::int64_t step() const;
+  // One training step.
+  StepReport advance();
+  // Over the evaluation data; needs TrainOptions::eval or ::validation.
+  EvalReport evaluate();
+  // Trained weights and buffers: a .safetensors file.
+  void save(const std::string& path) const;
+  // A checkpoint in TrainOptions::checkpoint, from which a run goes on to the same bits.
+  void checkpoint() const;
+
+  Summary summary() const;
+  PlanReport plan() const;
+  // Per-layer times over some steps; the weights move as in training.
+  std::vector<LayerReport> profile(int steps);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// What a training run would take, without allocating an arena or reading data.
+PlanReport plan_training(const TrainOptions& options);
+
+}  // namespace neap

@@ -1,0 +1,16 @@
+// The program's commands. Each reads its own flags; errors travel as exceptions to main().
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace neap {
+
+// Adds a command to the program; what it returns runs when the command was given.
+using Command = std::function<int()>;
+Command add_train(CLI::App& app);
+Command add_plan(CLI::App& app);
+Command add_profile(CLI::App& app);
+Command add_models(CLI::App& app);
+
+}  // namespace neap

@@ -1,0 +1,16 @@
+// Settings from a file: --config FILE holds lines NAME = VALUE, each a flag of the command. The command line wins.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace neap {
+
+// The program's arguments with those of the config file put in front of the user's own. UserError names file and key.
+std::vector<std::string> with_config(CLI::App& app, int argc, char** argv);
+
+// Which of `known` is nearest to what was written; empty when none is near.
+std::string nearest(const std::string& written, const std::vector<std::string>& known);
+
+}  // namespace neap

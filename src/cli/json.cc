@@ -1,0 +1,91 @@
+#include "cli/json.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+
+namespace neap {
+namespace {
+
+Json optional_bytes(const std::optional<std::int64_t>& bytes) { return bytes ? Json(*bytes) : Json(nullptr); }
+
+// JSON has no NaN and no infinity.
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+}  // namespace
+
+Json to_json(const StepReport& r) {
+  return {{"step", r.step},
+          {"loss", number(r.loss)},
+          {"loss_hex", fmt::format("{:08x}", std::bit_cast<std::uint32_t>(r.loss))},
+          {"step_ms", r.step_ms},
+          {"peak_bytes", r.peak_bytes},
+          {"budget_bytes", optional_bytes(r.budget_bytes)},
+          {"spilled_bytes", r.spilled_bytes},
+          {"recomputed_ms", r.recomputed_ms},
+          {"encoded_bytes", r.encoded_bytes}};
+}
+
+Json to_json(const Summary& s) {
+  return {{"summary", true},
+          {"model", s.model},
+          {"device", s.device},
+          {"policy", s.policy},
+          {"steps", s.steps},
+          {"batch", s.batch},
+          {"budget_bytes", optional_bytes(s.budget_bytes)},
+          {"peak_bytes", s.peak_bytes},
+          {"store_all_bytes", s.store_all_bytes},
+          {"state_bytes", s.state_bytes},
+          {"min_budget_bytes", s.min_budget_bytes},
+          {"violations", s.violations},
+          {"median_step_ms", s.median_step_ms},
+          {"steering_share", s.steering_share},
+          {"rss_peak_bytes", s.rss_peak_bytes},
+          {"planning_ms", s.planning_ms},
+          {"numerics_id", s.numerics_id},
+          {"context_bytes", s.context_bytes},
+          {"loss_last", number(s.loss_last)},
+          {"weights_hash", s.weights_hash}};
+}
+
+Json to_json(const PlanReport& r) {
+  Json layers = Json::array();
+  for (const PlanReport::Layer& l : r.layers) {
+    layers.push_back({{"name", l.name},
+                      {"action", l.action},
+                      {"kept_bytes", l.kept_bytes},
+                      {"precision", l.precision},
+                      {"reason", l.reason}});
+  }
+  return {{"feasible", r.feasible},
+          {"budget_bytes", optional_bytes(r.budget_bytes)},
+          {"min_budget_bytes", r.min_budget_bytes},
+          {"peak_bytes", r.peak_bytes},
+          {"arena_bytes", r.arena_bytes},
+          {"lower_bound_bytes", r.lower_bound_bytes},
+          {"store_all_bytes", r.store_all_bytes},
+          {"state_bytes", r.state_bytes},
+          {"predicted_step_ms", r.predicted_step_ms},
+          {"layers", layers}};
+}
+
+Json to_json(const LayerReport& r) {
+  return {{"name", r.name},
+          {"forward_ms", r.forward_ms},
+          {"backward_ms", r.backward_ms},
+          {"update_ms", r.update_ms},
+          {"gflop", r.gflop},
+          {"traffic_bytes", r.traffic_bytes},
+          {"saved_bytes", r.saved_bytes},
+          {"parameter_bytes", r.parameter_bytes},
+          {"bound", r.bound}};
+}
+
+Json to_json(const EvalReport& r) {
+  return {
+      {"loss", number(r.loss)}, {"accuracy", r.accuracy}, {"perplexity", number(r.perplexity)}, {"samples", r.samples}};
+}
+
+}  // namespace neap

@@ -1,0 +1,55 @@
+// Where JSON goes ("-" is standard output), and the progress line.
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "cli/json.h"
+#include "core/file.h"
+
+namespace neap {
+
+// Lines of JSON for one run. A file appears only when the run is complete; "-" and what is no regular file (a pipe, a
+// terminal) is written through at once.
+class JsonLines {
+ public:
+  // Empty path: off. UserError at once when the path cannot be written.
+  explicit JsonLines(const std::string& path);
+  ~JsonLines();
+
+  bool is_on() const { return through_ != nullptr || file_ != nullptr; }
+  bool is_stdout() const { return is_stdout_; }
+  void line(const Json& object);
+  void finish();
+
+ private:
+  bool is_stdout_ = false;
+  std::FILE* through_ = nullptr;
+  std::string path_;
+  std::unique_ptr<AtomicFile> file_;
+};
+
+// Shows how training goes: one line that moves on a terminal, plain lines otherwise.
+class Progress {
+ public:
+  Progress(std::int64_t first_step, std::int64_t steps, bool is_quiet);
+  ~Progress();
+  void show(const StepReport& report, std::int64_t arena_bytes);
+  void done();
+  void note(const std::string& line);
+
+ private:
+  void show_line(const StepReport& report, std::int64_t arena_bytes);
+  using Clock = std::chrono::steady_clock;
+  std::int64_t first_step_;
+  std::int64_t steps_;
+  bool is_quiet_;
+  bool is_terminal_;
+  bool is_open_ = false;  // a moving line stands on the terminal
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point last_ = {};
+};
+
+}  // namespace neap

@@ -1,0 +1,107 @@
+#include <fmt/format.h>
+
+#include <csignal>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/train_flags.h"
+#include "core/bytes.h"
+#include "neap/error.h"
+
+namespace neap {
+namespace {
+
+volatile std::sig_atomic_t g_stop = 0;  // set by SIGINT and SIGTERM: finish the step, save, leave
+
+void ask_to_stop(int /*signal*/) { g_stop = 1; }
+
+struct TrainCommand {
+  TrainFlags flags;
+  std::string json;
+  std::string save;
+  std::int64_t eval_every = 0;
+};
+
+void check_save_path(const std::string& path) {
+  if (path.empty()) return;
+  if (!path.ends_with(".safetensors"))
+    throw UserError(fmt::format("--save '{}': the name must end in .safetensors", path));
+  const AtomicFile probe(path);  // says now, not after hours, that it cannot be written
+}
+
+void print_start(const Trainer& trainer, Progress& progress) {
+  const Summary s = trainer.summary();
+  const PlanReport p = trainer.plan();
+  progress.note(fmt::format("{} on {}, batch {}: {} of state, {} with everything stored, arena {}", s.model, s.device,
+                            s.batch, human_bytes(s.state_bytes), human_bytes(s.store_all_bytes),
+                            human_bytes(p.arena_bytes)));
+  if (trainer.step() > 0) progress.note(fmt::format("goes on after step {}", trainer.step()));
+}
+
+std::string eval_text(const EvalReport& r) {
+  return fmt::format("evaluation: loss {:.4f}  accuracy {:.2f} %  perplexity {:.3f}  ({} samples)", r.loss,
+                     100 * r.accuracy, r.perplexity, r.samples);
+}
+
+void evaluate(Trainer& trainer, JsonLines& json, Progress& progress) {
+  const EvalReport report = trainer.evaluate();
+  progress.note(eval_text(report));
+  Json object = to_json(report);
+  object["eval"] = true;
+  object["step"] = trainer.step();
+  json.line(object);
+}
+
+void print_end(const Summary& s, Progress& progress) {
+  progress.note(fmt::format("{} steps, {:.1f} ms a step (median), loss {:.4f}, peak {} of the arena, weights {}",
+                            s.steps, s.median_step_ms, s.loss_last, human_bytes(s.peak_bytes), s.weights_hash));
+}
+
+int run(TrainCommand& c) {
+  c.flags.finish();
+  check_save_path(c.save);
+  JsonLines json(c.json);
+  const TrainOptions& o = c.flags.options;
+  Trainer trainer(o);
+  Progress progress(trainer.step(), o.steps, json.is_stdout());
+  print_start(trainer, progress);
+  std::signal(SIGINT, ask_to_stop);
+  std::signal(SIGTERM, ask_to_stop);
+  const std::int64_t arena_bytes = trainer.plan().arena_bytes;
+  const bool has_eval = !o.eval.empty() || o.validation > 0;
+  while (trainer.step() < o.steps && g_stop == 0) {
+    const StepReport report = trainer.advance();
+    json.line(to_json(report));
+    progress.show(report, arena_bytes);
+    if (!o.checkpoint.empty() && trainer.step() % o.checkpoint_every == 0) trainer.checkpoint();
+    if (has_eval && c.eval_every > 0 && trainer.step() % c.eval_every == 0) evaluate(trainer, json, progress);
+  }
+  if (!o.checkpoint.empty()) trainer.checkpoint();
+  if (has_eval) evaluate(trainer, json, progress);
+  if (!c.save.empty()) trainer.save(c.save);
+  const Summary summary = trainer.summary();
+  json.line(to_json(summary));
+  json.finish();
+  print_end(summary, progress);
+  return 0;
+}
+
+}  // namespace
+
+Command add_train(CLI::App& app) {
+  auto command = std::make_shared<TrainCommand>();
+  add_train_flags(app, command->flags);
+  TrainOptions& o = command->flags.options;
+  app.add_option("--steps", o.steps, "steps to train")->check(CLI::NonNegativeNumber);
+  app.add_option("--eval", o.eval, "data or split to evaluate on: test, or a data set");
+  app.add_option("--eval-every", command->eval_every, "steps between evaluations")->check(CLI::NonNegativeNumber);
+  app.add_option("--validation", o.validation, "share of the data held out")->check(CLI::Range(0.0, 0.9));
+  app.add_option("--checkpoint", o.checkpoint, "folder for checkpoints");
+  app.add_option("--checkpoint-every", o.checkpoint_every, "steps between checkpoints")->check(CLI::PositiveNumber);
+  app.add_flag("--resume", o.resume, "go on from the last checkpoint");
+  app.add_option("--json", command->json, "one object a step and a summary; - is standard output");
+  app.add_option("--save", command->save, "trained weights, a .safetensors file");
+  return [command] { return run(*command); };
+}
+
+}  // namespace neap

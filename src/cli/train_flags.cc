@@ -1,0 +1,70 @@
+#include "cli/train_flags.h"
+
+#include <fmt/format.h>
+
+#include "neap/error.h"
+#include "train/schedule.h"
+
+namespace neap {
+namespace {
+
+void add_model_flags(CLI::App& app, TrainOptions& o) {
+  app.add_option("MODEL", o.model, "a built-in model, with parameters where wanted: lstm-lm:hidden=1024")->required();
+  app.add_option("--data", o.data, "fashion-mnist, IDX/NPY/NPZ files, a text or token file, or synthetic");
+  app.add_option("--batch", o.batch, "samples a step")->check(CLI::PositiveNumber);
+  app.add_option("--length", o.length, "time steps of a language model")->check(CLI::PositiveNumber);
+  app.add_option("--image", o.image, "side of the images")->check(CLI::PositiveNumber);
+  app.add_option("--device", o.device, "cpu, cuda or null")->check(CLI::IsMember({"cpu", "cuda", "null"}));
+  app.add_option("--threads", o.threads, "threads to compute with")->check(CLI::Range(1, 1024));
+  app.add_option("--budget", o.budget, "bytes, 512MiB, min, or a share of what storing everything needs: 50%");
+  app.add_option("--policy", o.policy, "what becomes of activations")->check(CLI::IsMember({"adaptive", "store-all"}));
+}
+
+void add_optimizer_flags(CLI::App& app, TrainFlags& flags) {
+  OptimizerOptions& o = flags.options.optimizer;
+  app.add_option("--optimizer", o.name, "sgd, adam or adamw")->check(CLI::IsMember({"sgd", "adam", "adamw"}));
+  app.add_option("--lr", o.lr, "learning rate");
+  app.add_option("--momentum", o.momentum, "of sgd");
+  app.add_flag("--nesterov", o.nesterov, "Nesterov's momentum");
+  app.add_option("--beta1", o.beta1, "of adam");
+  app.add_option("--beta2", o.beta2, "of adam");
+  app.add_option("--epsilon", o.epsilon, "of adam");
+  app.add_option("--weight-decay", o.weight_decay, "of every optimizer");
+  app.add_option("--clip", o.clip, "largest global norm of the gradients");
+  app.add_option("--schedule", flags.schedule, "constant, step, cosine or linear, as in cosine:warmup=100,floor=0.1");
+}
+
+void add_run_flags(CLI::App& app, TrainFlags& flags) {
+  TrainOptions& o = flags.options;
+  app.add_option("--seed", o.seed, "of initial weights, shuffling and dropout");
+  app.add_flag("--shuffle,!--no-shuffle", o.shuffle, "new order of the samples in every epoch");
+  app.add_flag("--flip", o.flip, "random horizontal flips of images");
+  app.add_option("--crop", o.crop, "random crops from images padded by this many pixels")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--freeze", o.freeze, "parameters that stay as they are (pattern with * and ?)")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--bn", flags.bn, "train or frozen")->check(CLI::IsMember({"train", "frozen"}));
+  app.add_option("--init", o.init, "weights to start from, a .safetensors file");
+  app.add_option("--numerics", flags.numerics, "fixed")->check(CLI::IsMember({"fixed"}));
+  app.add_option("--tolerance", flags.tolerance, "exact")->check(CLI::IsMember({"exact"}));
+  app.add_option("--compute", flags.compute, "f32")->check(CLI::IsMember({"f32"}));
+  app.add_option("--loss", flags.loss, "cross-entropy")->check(CLI::IsMember({"cross-entropy"}));
+}
+
+}  // namespace
+
+void add_train_flags(CLI::App& app, TrainFlags& flags) {
+  app.option_defaults()->multi_option_policy(
+      CLI::MultiOptionPolicy::TakeLast);  // the command line over the config file
+  add_model_flags(app, flags.options);
+  add_optimizer_flags(app, flags);
+  add_run_flags(app, flags);
+  app.add_option("--config", flags.config, "flags from a file, one NAME = VALUE a line");
+}
+
+void TrainFlags::finish() {
+  if (!schedule.empty()) options.schedule = parse_schedule(schedule);
+  options.freeze_batch_norm = bn == "frozen";
+}
+
+}  // namespace neap

@@ -1,0 +1,24 @@
+// y = x W^T + bias over rows of the last axis.
+#pragma once
+
+#include "ops/kernel.h"
+
+namespace neap::ops {
+
+struct LinearShape {
+  std::int64_t rows = 0, in = 0, out = 0;
+  bool transposed = false;  // W is [in, out] instead of [out, in]
+  bool bias = false;
+};
+
+LinearShape linear_shape(const OpCall& call);
+LinearShape linear_grad_shape(const OpCall& call);
+
+Prepared linear_onednn(const OpCall& call);
+Prepared linear_own(const OpCall& call);
+Prepared linear_ref(const OpCall& call);
+Prepared linear_grad_onednn(const OpCall& call);
+Prepared linear_grad_own(const OpCall& call);
+Prepared linear_grad_ref(const OpCall& call);
+
+}  // namespace neap::ops

@@ -1,0 +1,67 @@
+#include "ops/linear/linear.h"
+#include "ops/linear/linear_simd.h"
+#include "ops/matmul/product_onednn.h"
+
+namespace neap::ops {
+namespace {
+
+constexpr const char* kNoFast = "the library has only a reference implementation for this product";
+
+class OneDnnLinear final : public Kernel {
+ public:
+  explicit OneDnnLinear(ProductCall call) : call_(std::move(call)) {}
+  std::int64_t workspace_bytes() const override { return call_.call.scratchpad_bytes(); }
+  std::string numerics() const override { return call_.numerics; }
+  void launch(const Buffers& b, Stream& /*stream*/) override {
+    call_.run(b.in<float>(0), b.in<float>(1), b.in<float>(2), b.out<float>(0), b.workspace);
+  }
+
+ private:
+  ProductCall call_;
+};
+
+class OneDnnLinearGrad final : public Kernel {
+ public:
+  OneDnnLinearGrad(ProductCall call, const LinearShape& shape) : call_(std::move(call)), shape_(shape) {}
+  std::int64_t workspace_bytes() const override { return call_.call.scratchpad_bytes(); }
+  std::string numerics() const override { return call_.numerics; }
+  void launch(const Buffers& b, Stream& /*stream*/) override {
+    const auto* x = b.in<float>(0);
+    const auto* dy = b.in<float>(1);
+    if (b.out<float>(0) != nullptr) {
+      call_.run(shape_.transposed ? x : dy, shape_.transposed ? dy : x, nullptr, b.out<float>(0), b.workspace);
+    }
+    if (b.out<float>(1) != nullptr) linear_table().column_sums(dy, b.out<float>(1), shape_.rows, shape_.out);
+  }
+
+ private:
+  ProductCall call_;
+  LinearShape shape_;
+};
+
+}  // namespace
+
+Prepared linear_onednn(const OpCall& call) {
+  const LinearShape s = linear_shape(call);
+  auto product = onednn_product({.m = s.rows,
+                                 .n = s.out,
+                                 .k = s.in,
+                                 .a = dense_matrix(s.rows, s.in, false),
+                                 .b = dense_matrix(s.in, s.out, !s.transposed),
+                                 .bias = s.bias});
+  if (!product) return Declined{kNoFast};
+  return std::make_unique<OneDnnLinear>(std::move(*product));
+}
+
+// [out,in] = dy^T x, or [in,out] = x^T dy.
+Prepared linear_grad_onednn(const OpCall& call) {
+  const LinearShape s = linear_grad_shape(call);
+  const std::int64_t m = s.transposed ? s.in : s.out;
+  const std::int64_t n = s.transposed ? s.out : s.in;
+  auto product = onednn_product(
+      {.m = m, .n = n, .k = s.rows, .a = dense_matrix(m, s.rows, true), .b = dense_matrix(s.rows, n, false)});
+  if (!product) return Declined{kNoFast};
+  return std::make_unique<OneDnnLinearGrad>(std::move(*product), s);
+}
+
+}  // namespace neap::ops

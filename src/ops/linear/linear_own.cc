@@ -1,0 +1,36 @@
+// By our own gemm.
+#include <omp.h>
+
+#include "device/cpu/gemm.h"
+#include "ops/linear/linear.h"
+#include "ops/linear/linear_simd.h"
+
+namespace neap::ops {
+
+Prepared linear_own(const OpCall& call) {
+  const LinearShape s = linear_shape(call);
+  const GemmShape shape = {.m = s.rows, .n = s.out, .k = s.in};
+  const auto run = [s, shape](const Buffers& b) {
+    auto* y = b.out<float>(0);
+    if (s.bias) linear_table().fill_rows(b.in<float>(2), y, s.rows, s.out);
+    gemm_parallel(shape, {b.in<float>(0), s.in, false}, {b.in<float>(1), s.transposed ? s.out : s.in, !s.transposed},
+                  {y, s.out, s.bias}, reinterpret_cast<float*>(b.workspace));
+  };
+  return function_kernel(run, static_cast<std::int64_t>(gemm_scratch_bytes(shape, omp_get_max_threads())));
+}
+
+// [out,in] = dy^T x, or [in,out] = x^T dy.
+Prepared linear_grad_own(const OpCall& call) {
+  const LinearShape s = linear_grad_shape(call);
+  const GemmShape shape = {.m = s.transposed ? s.in : s.out, .n = s.transposed ? s.out : s.in, .k = s.rows};
+  const auto run = [s, shape](const Buffers& b) {
+    const GemmOperand left = {b.in<float>(s.transposed ? 0 : 1), shape.m, true};
+    const GemmOperand right = {b.in<float>(s.transposed ? 1 : 0), shape.n, false};
+    auto* scratch = reinterpret_cast<float*>(b.workspace);
+    if (b.out<float>(0) != nullptr) gemm_parallel(shape, left, right, {b.out<float>(0), shape.n, false}, scratch);
+    if (b.out<float>(1) != nullptr) linear_table().column_sums(b.in<float>(1), b.out<float>(1), s.rows, s.out);
+  };
+  return function_kernel(run, static_cast<std::int64_t>(gemm_scratch_bytes(shape, omp_get_max_threads())));
+}
+
+}  // namespace neap::ops

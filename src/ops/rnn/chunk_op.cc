@@ -1,0 +1,257 @@
+#include "ops/rnn/chunk_op.h"
+
+#include <fmt/format.h>
+
+#include "neap/error.h"
+
+namespace neap::ops {
+namespace {
+
+CellKind kind_of(ChunkFamily family, const Attrs& attrs) {
+  if (family == ChunkFamily::kLstm) return CellKind::kLstm;
+  if (family == ChunkFamily::kGru) return CellKind::kGru;
+  const std::string activation = attrs.text("activation", "tanh");
+  if (activation == "tanh") return CellKind::kTanh;
+  if (activation == "relu") return CellKind::kRelu;
+  throw UserError(fmt::format("activation '{}' is neither tanh nor relu", activation));
+}
+
+void expect(const OpCall& call, std::size_t i, const char* what, DType dtype, const Shape& shape) {
+  if (!call.has(i)) return;
+  const TensorType& got = call.in(i);
+  bool fits = got.dtype == dtype && got.shape.rank() == shape.rank();
+  for (int a = 0; fits && a < shape.rank(); ++a) {
+    fits = got.shape[a] == shape[a] || !got.shape[a].is_number() || !shape[a].is_number();
+  }
+  if (!fits) throw UserError(fmt::format("{} is {}, not {}{}", what, got.text(), name(dtype), shape.text()));
+}
+
+std::int64_t weight_blocks(ChunkFamily family) {
+  return family == ChunkFamily::kLstm ? 4 : family == ChunkFamily::kGru ? 3 : 1;
+}
+
+// With the sizes that are known when kernels are prepared.
+ChunkShape shape_of(ChunkFamily family, const OpCall& call, const Shape& rows, std::size_t w_ih, bool is_masked) {
+  return {.kind = kind_of(family, call.attrs),
+          .steps = rows.size(0),
+          .batch = rows.size(1),
+          .input = call.shape(w_ih).size(1),
+          .hidden = call.shape(w_ih).size(0) / weight_blocks(family),
+          .reverse = call.attrs.integer("reverse", 0) != 0,
+          .is_masked = is_masked,
+          .start = call.attrs.integer("start", 0)};
+}
+
+ChunkShape forward_shape(ChunkFamily family, const OpCall& call) {
+  return shape_of(family, call, call.shape(ChunkIn::kX), ChunkIn::kWIh, call.has(ChunkIn::kLengths));
+}
+
+// An LSTM's gradient reads h only where w_hh is trained, but always c; both have the same shape.
+const Shape& state_rows(ChunkFamily family, const OpCall& call) {
+  return call.shape(family == ChunkFamily::kLstm ? ChunkGradIn::kC : ChunkGradIn::kH);
+}
+
+ChunkShape backward_shape(ChunkFamily family, const OpCall& call) {
+  return shape_of(family, call, state_rows(family, call), ChunkGradIn::kWIh, call.has(ChunkGradIn::kLengths));
+}
+
+template <class T>
+T* optional_out(const Buffers& b, std::size_t i) {
+  return i < b.outputs.size() ? b.out<T>(i) : nullptr;
+}
+
+ChunkForward forward_buffers(const Buffers& b) {
+  using In = ChunkIn;
+  using Out = ChunkOut;
+  return {.x = b.in<float>(In::kX),
+          .w_ih = b.in<float>(In::kWIh),
+          .w_hh = b.in<float>(In::kWHh),
+          .b_ih = b.in<float>(In::kBIh),
+          .b_hh = b.in<float>(In::kBHh),
+          .lengths = b.in<std::int32_t>(In::kLengths),
+          .h0 = b.in<float>(In::kH0),
+          .c0 = b.in<float>(In::kC0),
+          .h = b.out<float>(Out::kH),
+          .h_last = optional_out<float>(b, Out::kHLast),
+          .gates = optional_out<float>(b, Out::kGates),
+          .c = optional_out<float>(b, Out::kC),
+          .c_last = optional_out<float>(b, Out::kCLast)};
+}
+
+ChunkBackward backward_buffers(const Buffers& b) {
+  using In = ChunkGradIn;
+  using Out = ChunkGradOut;
+  return {.dh = b.in<float>(In::kDh),
+          .dh_last = b.in<float>(In::kDhLast),
+          .dc_last = b.in<float>(In::kDcLast),
+          .x = b.in<float>(In::kX),
+          .w_ih = b.in<float>(In::kWIh),
+          .w_hh = b.in<float>(In::kWHh),
+          .lengths = b.in<std::int32_t>(In::kLengths),
+          .h0 = b.in<float>(In::kH0),
+          .c0 = b.in<float>(In::kC0),
+          .h = b.in<float>(In::kH),
+          .c = b.in<float>(In::kC),
+          .gates = b.in<float>(In::kGates),
+          .dw_ih_in = b.in<float>(In::kDWIh),
+          .dw_hh_in = b.in<float>(In::kDWHh),
+          .db_ih_in = b.in<float>(In::kDBIh),
+          .db_hh_in = b.in<float>(In::kDBHh),
+          .dw_ih = b.out<float>(Out::kDWIh),
+          .dw_hh = b.out<float>(Out::kDWHh),
+          .db_ih = b.out<float>(Out::kDBIh),
+          .db_hh = b.out<float>(Out::kDBHh),
+          .dx = b.out<float>(Out::kDx),
+          .dh0 = b.out<float>(Out::kDh0),
+          .dc0 = optional_out<float>(b, Out::kDc0)};
+}
+
+// The state that came in is also the last row of what the chunk before has put out, which is kept anyway: a view of it
+// instead of another tensor to save. (Not with lengths: then the output may be zero where the state is not.)
+Value kept_state(GradientCall& c, std::size_t input, std::size_t handed, std::size_t whole) {
+  const Value state = c.x(input);
+  if (!state || c.x(ChunkIn::kLengths)) return state;
+  const NodeId producer = c.g.graph().at(state).producer;
+  if (!producer || c.g.graph().at(producer).op != c.node.op) return state;
+  const Node before = c.g.graph().at(producer);
+  if (before.outputs.at(handed) != state || before.attrs.integer("reverse", 0) != c.node.attrs.integer("reverse", 0)) {
+    return state;
+  }
+  const bool is_reverse = c.node.attrs.integer("reverse", 0) != 0;
+  const std::int64_t start = is_reverse ? 0 : -1;
+  const std::int64_t end = is_reverse ? 1 : INT64_MAX;
+  const Value last =
+      c.g("slice", {before.outputs[whole]}, {{"axes", Ints{0}}, {"starts", Ints{start}}, {"ends", Ints{end}}}, "last");
+  return c.g("squeeze", {last}, {{"axes", Ints{0}}}, "state");
+}
+
+}  // namespace
+
+Types infer_chunk(ChunkFamily family, const OpCall& call) {
+  using In = ChunkIn;
+  kind_of(family, call.attrs);
+  const TensorType& x = call.in(In::kX);
+  const TensorType& w_hh = call.in(In::kWHh);
+  if (x.dtype != DType::kF32 || x.shape.rank() != 3) throw UserError("x must be f32[steps,batch,input]");
+  if (w_hh.shape.rank() != 2) throw UserError("w_hh must be a matrix");
+  const Dim hidden = w_hh.shape[1];
+  const Dim rows = Dim(weight_blocks(family)) * hidden;
+  const Dim batch = x.shape[1];
+  call.in(In::kWIh);
+  expect(call, In::kWHh, "w_hh", DType::kF32, {rows, hidden});
+  expect(call, In::kWIh, "w_ih", DType::kF32, {rows, x.shape[2]});
+  expect(call, In::kBIh, "b_ih", DType::kF32, {rows});
+  expect(call, In::kBHh, "b_hh", DType::kF32, {rows});
+  expect(call, In::kLengths, "lengths", DType::kI32, {batch});
+  expect(call, In::kH0, "h0", DType::kF32, {batch, hidden});
+  expect(call, In::kC0, "c0", DType::kF32, {batch, hidden});
+  const TensorType states = {DType::kF32, {x.shape[0], batch, hidden}};
+  const TensorType last = {DType::kF32, {batch, hidden}};
+  const TensorType gates = {DType::kF32, {x.shape[0], batch, Dim(4) * hidden}};
+  if (family == ChunkFamily::kLstm) return {states, last, gates, states, last};
+  if (family == ChunkFamily::kGru) return {states, last, gates};
+  return {states, last};
+}
+
+Types infer_chunk_grad(ChunkFamily family, const OpCall& call) {
+  using In = ChunkGradIn;
+  const Shape& rows = state_rows(family, call);
+  const TensorType& w_ih = call.in(In::kWIh);
+  const TensorType& w_hh = call.in(In::kWHh);
+  if (rows.rank() != 3 || w_ih.shape.rank() != 2 || w_hh.shape.rank() != 2) throw UserError("bad ranks");
+  const TensorType bias = {DType::kF32, {w_ih.shape[0]}};
+  const TensorType last = {DType::kF32, {rows[1], rows[2]}};
+  expect(call, In::kDh, "dh", DType::kF32, rows);
+  expect(call, In::kDhLast, "dh_last", DType::kF32, last.shape);
+  expect(call, In::kDcLast, "dc_last", DType::kF32, last.shape);
+  expect(call, In::kX, "x", DType::kF32, {rows[0], rows[1], w_ih.shape[1]});
+  expect(call, In::kDWIh, "dw_ih", DType::kF32, w_ih.shape);
+  expect(call, In::kDWHh, "dw_hh", DType::kF32, w_hh.shape);
+  expect(call, In::kDBIh, "db_ih", DType::kF32, bias.shape);
+  expect(call, In::kDBHh, "db_hh", DType::kF32, bias.shape);
+  const TensorType dx = {DType::kF32, {rows[0], rows[1], w_ih.shape[1]}};
+  Types out = {w_ih, w_hh, bias, bias, dx, last};
+  if (family == ChunkFamily::kLstm) out.push_back(last);
+  return out;
+}
+
+Values chunk_gradient(ChunkFamily family, std::string_view grad_op, GradientCall& c) {
+  using In = ChunkIn;
+  using Out = ChunkOut;
+  const bool is_lstm = family == ChunkFamily::kLstm;
+  if ((family != ChunkFamily::kRnn && c.dy[Out::kGates]) || (is_lstm && c.dy[Out::kC])) {
+    throw UserError(fmt::format("{} '{}' has no gradient through its gates and cells; use its last cell",
+                                c.node.op->name, c.node.name));
+  }
+  const auto sum = [&](std::size_t i) { return c.wants(i) ? c.take_sum(i) : Value{}; };
+  const bool needs_h = !is_lstm || c.wants(In::kWHh);
+  Values in = {c.dy[Out::kH],
+               c.dy[Out::kHLast],
+               c.wants(In::kWIh) ? c.x(In::kX) : Value{},
+               c.x(In::kWIh),
+               c.x(In::kWHh),
+               c.x(In::kLengths),
+               needs_h ? kept_state(c, In::kH0, Out::kHLast, Out::kH) : Value{},
+               needs_h ? c.y(Out::kH) : Value{},
+               sum(In::kWIh),
+               sum(In::kWHh),
+               sum(In::kBIh),
+               sum(In::kBHh)};
+  if (family != ChunkFamily::kRnn) in.push_back(c.y(Out::kGates));
+  if (is_lstm) {
+    in.insert(in.end(), {c.y(Out::kC), kept_state(c, In::kC0, Out::kCLast, Out::kC), c.dy[Out::kCLast]});
+  }
+  using GradOut = ChunkGradOut;
+  const Values d = c.g.add(grad_op, in, c.node.attrs);
+  Values dx(c.node.inputs.size());
+  const auto give = [&](std::size_t input, std::size_t output) {
+    if (c.wants(input)) dx[input] = d[output];
+  };
+  give(In::kX, GradOut::kDx);
+  give(In::kWIh, GradOut::kDWIh);
+  give(In::kWHh, GradOut::kDWHh);
+  give(In::kBIh, GradOut::kDBIh);
+  give(In::kBHh, GradOut::kDBHh);
+  give(In::kH0, GradOut::kDh0);
+  if (is_lstm) give(In::kC0, GradOut::kDc0);
+  return dx;
+}
+
+Prepared chunk_simd(ChunkFamily family, const OpCall& call) {
+  const ChunkShape shape = forward_shape(family, call);
+  const auto run = [shape](const Buffers& b) { run_forward(shape, forward_buffers(b), b.workspace); };
+  return function_kernel(run, forward_workspace(shape));
+}
+
+Prepared chunk_ref(ChunkFamily family, const OpCall& call) {
+  const ChunkShape shape = forward_shape(family, call);
+  const auto run = [shape](const Buffers& b) { run_forward_ref(shape, forward_buffers(b), b.workspace); };
+  return function_kernel(run, forward_workspace_ref(shape));
+}
+
+Prepared chunk_grad_simd(ChunkFamily family, const OpCall& call) {
+  const ChunkShape shape = backward_shape(family, call);
+  const auto run = [shape](const Buffers& b) { run_backward(shape, backward_buffers(b), b.workspace); };
+  return function_kernel(run, backward_workspace(shape));
+}
+
+Prepared chunk_grad_ref(ChunkFamily family, const OpCall& call) {
+  const ChunkShape shape = backward_shape(family, call);
+  const auto run = [shape](const Buffers& b) { run_backward_ref(shape, backward_buffers(b), b.workspace); };
+  return function_kernel(run, backward_workspace_ref(shape));
+}
+
+double chunk_flops(ChunkFamily family, const OpCall& call) {
+  const ChunkShape s = forward_shape(family, call);
+  return 2.0 * static_cast<double>(s.rows() * s.weight_blocks() * s.hidden) * static_cast<double>(s.input + s.hidden);
+}
+
+// Two products of the forward pass's size for each of its own, less those that nobody wants.
+double chunk_grad_flops(ChunkFamily family, const OpCall& call) {
+  const ChunkShape s = backward_shape(family, call);
+  const double by_input = call.has(ChunkGradIn::kX) ? 2 : 1;
+  return 2.0 * static_cast<double>(s.rows() * s.weight_blocks() * s.hidden) *
+         (by_input * static_cast<double>(s.input) + 2.0 * static_cast<double>(s.hidden));
+}
+
+}  // namespace neap::ops

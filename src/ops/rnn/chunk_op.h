@@ -1,0 +1,96 @@
+// What lstm_chunk, gru_chunk and rnn_chunk share: places of inputs and outputs, shapes, gradient, kernels.
+#pragma once
+
+#include "ops/kernel.h"
+#include "recurrent/chunk.h"
+
+namespace neap::ops {
+
+// Of a chunk: x [steps, batch, input], weights and biases as torch has them, lengths i32 [batch], states [batch,
+// hidden]. Attributes: "reverse" (0), "start" (0), and "activation" ("tanh" or "relu") of rnn_chunk.
+struct ChunkIn {
+  enum : std::size_t { kX, kWIh, kWHh, kBIh, kBHh, kLengths, kH0, kC0 };  // all from kBIh on may be left out
+};
+// Without a gradient only h is needed. rnn_chunk ends with kHLast, gru_chunk with kGates.
+struct ChunkOut {
+  enum : std::size_t { kH, kHLast, kGates, kC, kCLast };
+};
+// Of the chunk's gradient. The sums so far of the weights' gradients are added to in place.
+struct ChunkGradIn {
+  enum : std::size_t {
+    kDh,
+    kDhLast,
+    kX,
+    kWIh,
+    kWHh,
+    kLengths,
+    kH0,
+    kH,
+    kDWIh,
+    kDWHh,
+    kDBIh,
+    kDBHh,
+    kGates,
+    kC,
+    kC0,
+    kDcLast
+  };
+};
+struct ChunkGradOut {
+  enum : std::size_t { kDWIh, kDWHh, kDBIh, kDBHh, kDx, kDh0, kDc0 };
+};
+
+inline constexpr InOut kChunkGradInPlace[] = {{ChunkGradIn::kDWIh, ChunkGradOut::kDWIh},
+                                              {ChunkGradIn::kDWHh, ChunkGradOut::kDWHh},
+                                              {ChunkGradIn::kDBIh, ChunkGradOut::kDBIh},
+                                              {ChunkGradIn::kDBHh, ChunkGradOut::kDBHh}};
+
+enum class ChunkFamily : std::uint8_t { kLstm, kGru, kRnn };
+
+Types infer_chunk(ChunkFamily family, const OpCall& call);
+Types infer_chunk_grad(ChunkFamily family, const OpCall& call);
+// One node `grad_op`.
+Values chunk_gradient(ChunkFamily family, std::string_view grad_op, GradientCall& c);
+Prepared chunk_simd(ChunkFamily family, const OpCall& call);
+Prepared chunk_ref(ChunkFamily family, const OpCall& call);
+Prepared chunk_grad_simd(ChunkFamily family, const OpCall& call);
+Prepared chunk_grad_ref(ChunkFamily family, const OpCall& call);
+double chunk_flops(ChunkFamily family, const OpCall& call);
+double chunk_grad_flops(ChunkFamily family, const OpCall& call);
+
+template <ChunkFamily kFamily>
+struct ChunkOps {
+  static Types infer(const OpCall& call) { return infer_chunk(kFamily, call); }
+  static Types infer_grad(const OpCall& call) { return infer_chunk_grad(kFamily, call); }
+  static Prepared simd(const OpCall& call) { return chunk_simd(kFamily, call); }
+  static Prepared ref(const OpCall& call) { return chunk_ref(kFamily, call); }
+  static Prepared simd_grad(const OpCall& call) { return chunk_grad_simd(kFamily, call); }
+  static Prepared ref_grad(const OpCall& call) { return chunk_grad_ref(kFamily, call); }
+  static double flops(const OpCall& call) { return chunk_flops(kFamily, call); }
+  static double grad_flops(const OpCall& call) { return chunk_grad_flops(kFamily, call); }
+
+  static constexpr KernelEntry kForward[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
+  static constexpr KernelEntry kBackward[] = {{"simd", DeviceKind::kCpu, simd_grad},
+                                              {"ref", DeviceKind::kCpu, ref_grad}};
+
+  static constexpr OpDef forward(std::string_view name, Values (*gradient)(GradientCall&)) {
+    return {.name = name,
+            .infer = infer,
+            .gradient = gradient,
+            .kernels = kForward,
+            .kernel_count = std::size(kForward),
+            .flops = flops,
+            .optional_outputs = ~1U};
+  }
+  static constexpr OpDef backward(std::string_view name) {
+    return {.name = name,
+            .infer = infer_grad,
+            .kernels = kBackward,
+            .kernel_count = std::size(kBackward),
+            .flops = grad_flops,
+            .in_place = kChunkGradInPlace,
+            .optional_outputs = ~0U};
+  }
+};
+
+}  // namespace neap::ops

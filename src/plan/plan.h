@@ -1,0 +1,106 @@
+// The plan: what runs in which order, and where every byte lies. Immutable; swapped only between steps.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/id.h"
+#include "graph/graph.h"
+
+namespace neap {
+
+using BlockId = Id<struct BlockTag>;
+// Index of an instruction; the step's clock.
+using Tick = std::uint32_t;
+
+enum class BlockKind : std::uint8_t { kState, kInput, kSaved, kTransient, kGradient, kWorkspace };
+std::string_view name(BlockKind kind);
+
+// A piece of the arena that belongs to one owner (or to a chain of in-place successors) from tick `lower` up to, but
+// not at, tick `upper`.
+struct Block {
+  BlockKind kind = BlockKind::kTransient;
+  TensorId tensor;  // the first that lives in it; none for a workspace
+  std::int64_t bytes = 0;
+  Tick lower = 0;
+  Tick upper = 0;
+  std::int64_t offset = 0;
+  friend bool operator==(const Block&, const Block&) = default;
+};
+
+// Where one tensor of a call lies; no block: not given, or not wanted.
+struct Operand {
+  BlockId block;
+  std::int64_t offset = 0;  // inside the block
+  friend bool operator==(const Operand&, const Operand&) = default;
+};
+
+enum class Action : std::uint8_t { kRun, kRecompute };
+
+struct Instruction {
+  Action action = Action::kRun;
+  NodeId node;
+  std::vector<Operand> inputs;
+  std::vector<Operand> outputs;
+  Operand workspace;
+  friend bool operator==(const Instruction&, const Instruction&) = default;
+};
+
+struct Plan {
+  std::vector<Block> blocks;
+  std::vector<Instruction> instructions;
+  std::vector<std::pair<TensorId, Operand>> homes;  // state, inputs and results: where the host finds them
+  std::int64_t state_bytes = 0;
+  std::int64_t peak_bytes = 0;         // state included: the highest byte that any block covers
+  std::int64_t lower_bound_bytes = 0;  // state plus the most bytes alive at one tick
+  friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+// What becomes of a forward tensor that backward reads.
+enum class Residency : std::uint8_t { kKeep, kRecompute };
+
+// Everything that a policy can say.
+struct Decisions {
+  std::vector<Residency> residency;  // one a tensor; shorter: kKeep
+  friend bool operator==(const Decisions&, const Decisions&) = default;
+};
+
+// Per node: what its prepared kernel books, and how long it takes (0 while nobody has measured).
+struct Costs {
+  std::vector<std::int64_t> workspace;
+  std::vector<double> ms;
+};
+
+// Why a plan does not fit.
+struct Infeasible {
+  std::int64_t needed_bytes = 0;
+  std::int64_t budget_bytes = 0;
+  NodeId at;  // the node at which the most is alive
+  std::string text;
+};
+
+inline constexpr std::int64_t kNoBudget = INT64_MAX;
+
+// Where another plan put its state, by name. A plan made with it finds the same state in the same arena; state that is
+// not in it (constants of its own) lies above, and must be written again before each run.
+struct StateLayout {
+  std::map<std::string, std::int64_t> offsets;
+  std::int64_t bytes = 0;
+};
+StateLayout layout_of(const Plan& plan, const Graph& graph);
+
+// Pure and deterministic. The graph has static shapes.
+std::variant<Plan, Infeasible> make_plan(const Graph& graph, const Costs& costs, const Decisions& decisions,
+                                         std::int64_t budget = kNoBudget, const StateLayout* layout = nullptr);
+
+// Keeps everything that backward reads, in its lossless form: a tensor that one cheap pass makes again from tensors
+// that are kept anyway takes no bytes of its own.
+Decisions store_all(const Graph& graph);
+
+// One line a block and an instruction.
+std::string print(const Plan& plan, const Graph& graph);
+
+}  // namespace neap

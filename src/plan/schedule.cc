@@ -1,0 +1,196 @@
+#include "plan/schedule.h"
+
+#include <algorithm>
+
+#include "graph/op.h"
+#include "neap/error.h"
+
+namespace neap {
+namespace {
+
+// Calls refer to instances only, so the order can still change after the sweep; ticks are counted last.
+class Scheduler {
+ public:
+  Scheduler(const Graph& graph, const std::vector<Window>& views, const Decisions& decisions)
+      : graph_(graph), views_(views), decisions_(decisions), wanted_(find_wanted()) {
+    out_.current.assign(graph.tensors.size(), kAbsent);
+    for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
+      const bool is_leaf = !graph.tensors[i].producer;
+      if (is_leaf) out_.current[i] = new_instance({i});
+    }
+  }
+
+  Schedule run() {
+    std::vector<NodeId> updates;
+    for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (is_view(graph_, node)) continue;
+      if (node.phase == Phase::kUpdate) {
+        updates.push_back({i});
+        continue;
+      }
+      if (node.phase == Phase::kBackward && !in_backward_) forget_what_is_made_again();
+      emit({i}, false);
+    }
+    place_updates(updates);
+    count_ticks();
+    return std::move(out_);
+  }
+
+ private:
+  TensorId root(TensorId id) const { return views_[id.index].root; }
+
+  bool is_made_again(TensorId id) const {
+    return id.index < decisions_.residency.size() && decisions_.residency[id.index] == Residency::kRecompute;
+  }
+
+  // Roots that something reads: a later node, or the host.
+  std::vector<bool> find_wanted() const {
+    std::vector<bool> wanted(graph_.tensors.size());
+    for (const Node& node : graph_.nodes) {
+      if (is_view(graph_, node)) continue;
+      for (const TensorId id : node.inputs) {
+        if (id) wanted[root(id).index] = true;
+      }
+    }
+    for (const auto& [label, id] : graph_.outputs) wanted[root(id).index] = true;
+    return wanted;
+  }
+
+  std::int32_t new_instance(TensorId id) {
+    out_.instances.push_back({.root = id});
+    return static_cast<std::int32_t>(out_.instances.size() - 1);
+  }
+
+  void forget_what_is_made_again() {
+    in_backward_ = true;
+    for (std::uint32_t i = 0; i < graph_.tensors.size(); ++i) {
+      const Tensor& t = graph_.tensors[i];
+      if (t.producer && is_made_again({i}) && graph_.at(t.producer).phase == Phase::kForward) {
+        out_.current[i] = kAbsent;
+      }
+    }
+  }
+
+  // Makes sure that the tensor has an instance, running its producer again if it must.
+  std::int32_t need(TensorId id) {
+    std::int32_t& at = out_.current[id.index];
+    if (at == kAbsent) {
+      require(in_backward_ && static_cast<bool>(graph_.at(id).producer), "a tensor is written before it is read");
+      emit(graph_.at(id).producer, true);
+    }
+    return out_.current[id.index];
+  }
+
+  void emit(NodeId id, bool again) {
+    const Node& node = graph_.at(id);
+    require(!again || !node.op->side_effects(), "side effects are not repeated");
+    Call call{.node = id, .recompute = again};
+    for (const TensorId input : node.inputs) call.inputs.push_back(input ? need(root(input)) : kAbsent);
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      const TensorId output = node.outputs[i];
+      const bool is_optional = (node.op->optional_outputs >> i & 1U) != 0;
+      // What was kept is not overwritten: a second run writes it nowhere, or into a scratch of one tick.
+      const bool was_kept = again && out_.current[output.index] != kAbsent;
+      if (is_optional && (was_kept || !wanted_[output.index])) {
+        call.outputs.push_back(kAbsent);
+        continue;
+      }
+      const std::int32_t instance = new_instance(output);
+      if (!was_kept) out_.current[output.index] = instance;
+      call.outputs.push_back(instance);
+    }
+    out_.calls.push_back(std::move(call));
+  }
+
+  // An update goes as early as it can: behind the last call that reads what it changes, and behind its own inputs. So
+  // a gradient lives no longer than it must.
+  void place_updates(const std::vector<NodeId>& updates) {
+    if (updates.empty()) return;
+    std::vector<std::size_t> last_read(out_.instances.size(), 0);  // 1 + index of the call
+    std::vector<std::size_t> written(out_.instances.size(), 0);
+    const auto note = [&](const Call& call, std::size_t position) {
+      for (const std::int32_t i : call.inputs) {
+        if (i != kAbsent) last_read[static_cast<std::size_t>(i)] = position;
+      }
+      for (const std::int32_t i : call.outputs) {
+        if (i != kAbsent) written[static_cast<std::size_t>(i)] = position;
+      }
+    };
+    for (std::size_t c = 0; c < out_.calls.size(); ++c) note(out_.calls[c], c + 1);
+    std::vector<std::pair<std::size_t, Call>> placed;
+    for (const NodeId id : updates) {
+      const std::size_t before = out_.calls.size();
+      emit(id, false);
+      Call call = std::move(out_.calls.back());
+      out_.calls.pop_back();
+      require(out_.calls.size() == before, "an update makes nothing again");
+      last_read.resize(out_.instances.size(), 0);
+      written.resize(out_.instances.size(), 0);
+      std::size_t position = 0;
+      for (const std::int32_t i : call.inputs) {
+        if (i != kAbsent) position = std::max(position, written[static_cast<std::size_t>(i)]);
+      }
+      for (const std::uint8_t m : graph_.at(id).op->mutates) {
+        if (m < call.inputs.size() && call.inputs[m] != kAbsent) {
+          position = std::max(position, last_read[static_cast<std::size_t>(call.inputs[m])]);
+        }
+      }
+      note(call, position);
+      placed.emplace_back(position, std::move(call));
+    }
+    merge(std::move(placed));
+  }
+
+  void merge(std::vector<std::pair<std::size_t, Call>> placed) {
+    std::stable_sort(placed.begin(), placed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<Call> merged;
+    std::size_t next = 0;
+    for (std::size_t c = 0; c <= out_.calls.size(); ++c) {
+      for (; next < placed.size() && placed[next].first == c; ++next) merged.push_back(std::move(placed[next].second));
+      if (c < out_.calls.size()) merged.push_back(std::move(out_.calls[c]));
+    }
+    out_.calls = std::move(merged);
+  }
+
+  void count_ticks() {
+    const auto end = static_cast<Tick>(out_.calls.size());
+    for (Instance& i : out_.instances) i = {.root = i.root, .lower = end, .upper = 0};
+    for (Tick t = 0; t < end; ++t) {
+      for (const std::int32_t i : out_.calls[t].inputs) extend(i, t);
+      for (const std::int32_t i : out_.calls[t].outputs) extend(i, t);
+    }
+    for (std::uint32_t i = 0; i < graph_.tensors.size(); ++i) {
+      const Tensor& t = graph_.tensors[i];
+      if (t.producer) continue;
+      Instance& leaf = out_.instances[static_cast<std::size_t>(out_.current[i])];
+      leaf.lower = 0;
+      leaf.upper = is_state(t.role) ? end : std::max<Tick>(leaf.upper, 1);
+    }
+    for (const auto& [label, id] : graph_.outputs) {
+      out_.instances[static_cast<std::size_t>(out_.current[root(id).index])].upper = end;
+    }
+  }
+
+  void extend(std::int32_t instance, Tick t) {
+    if (instance == kAbsent) return;
+    Instance& i = out_.instances[static_cast<std::size_t>(instance)];
+    i.lower = std::min(i.lower, t);
+    i.upper = std::max(i.upper, t + 1);
+  }
+
+  const Graph& graph_;
+  const std::vector<Window>& views_;
+  const Decisions& decisions_;
+  std::vector<bool> wanted_;
+  bool in_backward_ = false;
+  Schedule out_;
+};
+
+}  // namespace
+
+Schedule make_schedule(const Graph& graph, const std::vector<Window>& views, const Decisions& decisions) {
+  return Scheduler(graph, views, decisions).run();
+}
+
+}  // namespace neap

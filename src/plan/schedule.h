@@ -1,0 +1,36 @@
+// First stage of planning: the order of the calls, with recomputation, and the instances of tensors that they use.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/plan.h"
+#include "plan/views.h"
+
+namespace neap {
+
+// One stay of a tensor in memory. A tensor that is made again has two: one in forward, one in backward.
+struct Instance {
+  TensorId root;
+  Tick lower = 0;  // the call that writes it (0 for what is there before the step)
+  Tick upper = 0;  // one past the last call that reads it
+};
+
+inline constexpr std::int32_t kAbsent = -1;
+
+struct Call {
+  NodeId node;
+  bool recompute = false;
+  std::vector<std::int32_t> inputs;   // instances; kAbsent: not given
+  std::vector<std::int32_t> outputs;  // instances; kAbsent: not wanted
+};
+
+struct Schedule {
+  std::vector<Call> calls;
+  std::vector<Instance> instances;
+  std::vector<std::int32_t> current;  // per tensor: the instance that holds it at the end; kAbsent: none
+};
+
+Schedule make_schedule(const Graph& graph, const std::vector<Window>& views, const Decisions& decisions);
+
+}  // namespace neap

@@ -1,0 +1,62 @@
+#include "core/bytes.h"
+#include "graph/op.h"
+#include "plan/plan.h"
+#include "plan/views.h"
+
+namespace neap {
+namespace {
+
+// Below this, making a tensor again costs more in calls than it saves in bytes.
+constexpr std::int64_t kWorthwhile = 4 * kKiB;
+
+class SavedForms {
+ public:
+  explicit SavedForms(const Graph& graph) : graph_(graph), views_(find_views(graph)), read_(graph.tensors.size()) {
+    for (const Node& node : graph.nodes) {
+      if (node.phase != Phase::kBackward || is_view(graph, node)) continue;
+      for (const TensorId id : node.inputs) {
+        if (id) read_[views_[id.index].root.index] = true;
+      }
+    }
+  }
+
+  Decisions run() {
+    Decisions out;
+    out.residency.assign(graph_.tensors.size(), Residency::kKeep);
+    for (const Node& node : graph_.nodes) {
+      if (node.phase != Phase::kForward || !node.op->cheap) continue;
+      for (const TensorId id : node.outputs) {
+        if (read_[id.index] && graph_.at(id).type.bytes() >= kWorthwhile && comes_from_kept(node, id, out)) {
+          out.residency[id.index] = Residency::kRecompute;
+        }
+      }
+    }
+    return out;
+  }
+
+ private:
+  bool comes_from_kept(const Node& node, TensorId output, const Decisions& so_far) const {
+    if (is_view(graph_, node)) return false;
+    for (const TensorId id : node.inputs) {
+      if (!id) continue;
+      const TensorId root = views_[id.index].root;
+      const Tensor& t = graph_.at(root);
+      if (is_state(t.role)) continue;
+      // Data of the batch can stay a little longer where it is much smaller than what it makes.
+      const bool is_small_input = t.role == Role::kInput && t.type.bytes() * 4 <= graph_.at(output).type.bytes();
+      const bool is_kept = read_[root.index] && so_far.residency[root.index] == Residency::kKeep;
+      if (!is_small_input && !is_kept) return false;
+    }
+    return true;
+  }
+
+  const Graph& graph_;
+  std::vector<Window> views_;
+  std::vector<bool> read_;  // by a backward node
+};
+
+}  // namespace
+
+Decisions store_all(const Graph& graph) { return SavedForms(graph).run(); }
+
+}  // namespace neap

@@ -1,0 +1,315 @@
+#include "plan/validate.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "graph/op.h"
+
+namespace neap {
+namespace {
+
+// What lies in memory: [start, end) holds bytes of `tensor`, the first of them being its byte `from`.
+struct Content {
+  std::int64_t end;
+  TensorId tensor;
+  std::int64_t from;
+};
+
+class Memory {
+ public:
+  void write(std::int64_t start, std::int64_t bytes, TensorId tensor, std::int64_t from = 0) {
+    clear(start, start + bytes);
+    if (bytes > 0) map_[start] = {start + bytes, tensor, from};
+  }
+
+  // Do these bytes hold bytes [from, from + bytes) of that tensor? They may lie in several pieces.
+  bool holds(std::int64_t start, std::int64_t bytes, TensorId tensor, std::int64_t from) const {
+    std::int64_t at = start;
+    while (at < start + bytes) {
+      auto it = map_.upper_bound(at);
+      if (it == map_.begin()) return false;
+      --it;
+      const Content& c = it->second;
+      if (at >= c.end || c.tensor != tensor || c.from + (at - it->first) != from + (at - start)) return false;
+      at = c.end;
+    }
+    return true;
+  }
+
+  // What lies at this byte, and where it begins; null: nothing known.
+  const Content* find(std::int64_t at, std::int64_t& begin) const {
+    auto it = map_.upper_bound(at);
+    if (it == map_.begin()) return nullptr;
+    --it;
+    if (at >= it->second.end) return nullptr;
+    begin = it->first;
+    return &it->second;
+  }
+
+  // Renames what lies there, part by part: the pieces of a concatenation become the whole.
+  void rename(std::int64_t start, std::int64_t bytes, TensorId tensor, std::int64_t from) {
+    write(start, bytes, tensor, from);
+  }
+
+ private:
+  void split(std::int64_t at) {
+    auto it = map_.upper_bound(at);
+    if (it == map_.begin()) return;
+    --it;
+    if (it->first == at || it->second.end <= at) return;
+    const Content tail{it->second.end, it->second.tensor, it->second.from + (at - it->first)};
+    it->second.end = at;
+    map_[at] = tail;
+  }
+  void clear(std::int64_t start, std::int64_t end) {
+    split(start);
+    split(end);
+    map_.erase(map_.lower_bound(start), map_.lower_bound(end));
+  }
+  std::map<std::int64_t, Content> map_;
+};
+
+class Checker {
+ public:
+  Checker(const Plan& plan, const Graph& graph, const Costs& costs) : plan_(plan), graph_(graph), costs_(costs) {
+    views_.resize(graph.tensors.size());
+    for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) views_[i] = {TensorId{i}, 0};
+    for (const Node& node : graph.nodes) {
+      const auto offset = node.op->view_offset != nullptr ? node.op->view_offset(call_of(graph, node)) : std::nullopt;
+      if (!offset) continue;
+      const auto& [root, base] = views_[node.inputs[0].index];
+      views_[node.outputs[0].index] = {root, base + *offset};
+    }
+  }
+
+  std::optional<std::string> run() {
+    check_blocks();
+    check_space();
+    if (!error_) load_leaves();
+    for (Tick t = 0; t < plan_.instructions.size() && !error_; ++t) step(t);
+    if (!error_) check_everything_ran();
+    if (!error_) check_results();
+    return error_;
+  }
+
+ private:
+  template <class... Args>
+  void fail(fmt::format_string<Args...> text, Args&&... args) {
+    if (!error_) error_ = fmt::format(text, std::forward<Args>(args)...);
+  }
+
+  void check_blocks() {
+    for (std::size_t i = 0; i < plan_.blocks.size(); ++i) {
+      const Block& b = plan_.blocks[i];
+      if (b.bytes < 0 || b.offset < 0 || b.offset + b.bytes > plan_.peak_bytes)
+        fail("block {} lies outside of the arena", i);
+      if (b.offset % 64 != 0) fail("block {} is not aligned", i);
+      if (b.lower >= b.upper) fail("block {} has no life", i);
+      const bool must_stay = b.kind == BlockKind::kState;
+      if (must_stay && (b.lower != 0 || b.upper < plan_.instructions.size())) fail("state block {} ends early", i);
+    }
+  }
+
+  // Blocks that live at the same time do not overlap: a sweep over ticks with the live blocks ordered by offset.
+  void check_space() {
+    std::multimap<Tick, std::size_t> births;
+    std::multimap<Tick, std::size_t> deaths;
+    for (std::size_t i = 0; i < plan_.blocks.size(); ++i) {
+      if (plan_.blocks[i].bytes == 0) continue;
+      births.emplace(plan_.blocks[i].lower, i);
+      deaths.emplace(plan_.blocks[i].upper, i);
+    }
+    std::map<std::int64_t, std::size_t> live;  // offset -> block
+    auto death = deaths.begin();
+    for (const auto& [tick, i] : births) {
+      for (; death != deaths.end() && death->first <= tick; ++death) {
+        const auto at = live.find(plan_.blocks[death->second].offset);
+        if (at != live.end() && at->second == death->second) live.erase(at);
+      }
+      const Block& b = plan_.blocks[i];
+      const auto above = live.lower_bound(b.offset);
+      const bool hits_above = above != live.end() && above->first < b.offset + b.bytes;
+      const bool hits_below = above != live.begin() && [&] {
+        const Block& below = plan_.blocks[std::prev(above)->second];
+        return below.offset + below.bytes > b.offset;
+      }();
+      if (hits_above || hits_below) {
+        fail("blocks {} and {} overlap", i, hits_above ? above->second : std::prev(above)->second);
+        return;
+      }
+      live[b.offset] = i;
+    }
+  }
+
+  std::int64_t address(const Operand& o) const { return plan_.blocks[o.block.index].offset + o.offset; }
+
+  bool is_inside(const Operand& o, std::int64_t bytes, Tick t) const {
+    if (o.block.index >= plan_.blocks.size()) return false;
+    const Block& b = plan_.blocks[o.block.index];
+    return o.offset >= 0 && o.offset + bytes <= b.bytes && b.lower <= t && t < b.upper;
+  }
+
+  void load_leaves() {
+    for (const auto& [id, home] : plan_.homes) {
+      const Tensor& t = graph_.at(id);
+      if (t.producer) continue;
+      if (!is_inside(home, t.type.bytes(), 0)) return fail("'{}' has no home", t.name);
+      memory_.write(address(home), t.type.bytes(), id);
+    }
+  }
+
+  void step(Tick t) {
+    const Instruction& in = plan_.instructions[t];
+    const Node& node = graph_.at(in.node);
+    ran_[in.node] = true;
+    if (in.action == Action::kRecompute && node.op->side_effects())
+      fail("'{}' is repeated but has side effects", node.name);
+    if (in.inputs.size() != node.inputs.size() || in.outputs.size() != node.outputs.size()) {
+      return fail("instruction {} does not have the operands of '{}'", t, node.name);
+    }
+    check_reads(t, in, node);
+    check_workspace(t, in, node);
+    write_outputs(t, in, node);
+  }
+
+  void check_reads(Tick t, const Instruction& in, const Node& node) {
+    for (std::size_t i = 0; i < node.inputs.size() && !error_; ++i) {
+      if (!node.inputs[i]) continue;
+      const Tensor& tensor = graph_.at(node.inputs[i]);
+      const std::int64_t bytes = tensor.type.bytes();
+      if (!is_inside(in.inputs[i], bytes, t))
+        return fail("'{}' reads '{}' outside of its block's life", node.name, tensor.name);
+      const auto& [root, from] = views_[node.inputs[i].index];
+      const std::int64_t at = address(in.inputs[i]);
+      if (!memory_.holds(at, bytes, root, from) && !gather(in.inputs[i], node.inputs[i]) &&
+          !lies_in_whole(at, bytes, root, from)) {
+        return fail("'{}' at tick {} reads '{}', but other bytes lie there", node.name, t, tensor.name);
+      }
+    }
+  }
+
+  // A concatenation whose parts were written in their places never runs: the whole is there when all parts are.
+  bool gather(const Operand& at, TensorId id) {
+    const auto& [root, from] = views_[id.index];
+    const Tensor& whole = graph_.at(root);
+    if (!whole.producer) return false;
+    const Node& node = graph_.at(whole.producer);
+    if (node.op->part_offset == nullptr) return false;
+    const OpCall call = call_of(graph_, node);
+    const std::int64_t start = address(at) - from;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const auto offset = node.op->part_offset(call, i);
+      if (!offset) return false;
+      const auto& [part, part_from] = views_[node.inputs[i].index];
+      const Operand part_at{.block = at.block, .offset = start + *offset - plan_.blocks[at.block.index].offset};
+      const std::int64_t bytes = graph_.at(node.inputs[i]).type.bytes();
+      const bool is_there = memory_.holds(start + *offset, bytes, part, part_from) ||
+                            memory_.holds(start + *offset, bytes, root, *offset) || gather(part_at, node.inputs[i]);
+      if (!is_there) return false;
+    }
+    memory_.rename(start, whole.type.bytes(), root, 0);
+    ran_[whole.producer] = true;
+    return memory_.holds(address(at), graph_.at(id).type.bytes(), root, from);
+  }
+
+  // A part can still be read where it lies in a concatenation that was gathered meanwhile.
+  bool lies_in_whole(std::int64_t at, std::int64_t bytes, TensorId root, std::int64_t from) const {
+    std::int64_t begin = 0;
+    const Content* content = memory_.find(at, begin);
+    if (content == nullptr || !content->tensor || !graph_.at(content->tensor).producer) return false;
+    const Node& node = graph_.at(graph_.at(content->tensor).producer);
+    if (node.op->part_offset == nullptr) return false;
+    const OpCall call = call_of(graph_, node);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const auto offset = node.op->part_offset(call, i);
+      if (!offset || node.inputs[i] != root) continue;
+      if (memory_.holds(at, bytes, content->tensor, *offset + from)) return true;
+    }
+    return false;
+  }
+
+  void check_workspace(Tick t, const Instruction& in, const Node& node) {
+    const std::int64_t need = in.node.index < costs_.workspace.size() ? costs_.workspace[in.node.index] : 0;
+    if (need == 0) return;
+    if (!in.workspace.block || !is_inside(in.workspace, need, t)) return fail("'{}' has no workspace", node.name);
+    memory_.write(address(in.workspace), need, {});
+  }
+
+  void write_outputs(Tick t, const Instruction& in, const Node& node) {
+    for (std::size_t i = 0; i < node.outputs.size() && !error_; ++i) {
+      const Tensor& tensor = graph_.at(node.outputs[i]);
+      const bool is_optional = (node.op->optional_outputs >> i & 1U) != 0;
+      if (!in.outputs[i].block) {
+        if (!is_optional) fail("'{}' has nowhere to write '{}'", node.name, tensor.name);
+        continue;
+      }
+      if (!is_inside(in.outputs[i], tensor.type.bytes(), t))
+        return fail("'{}' writes outside of a block's life", node.name);
+      check_overwritten_inputs(in, node, i);
+      memory_.write(address(in.outputs[i]), tensor.type.bytes(), node.outputs[i]);
+    }
+  }
+
+  // An output may lie on an input only where the op allows just that pair.
+  void check_overwritten_inputs(const Instruction& in, const Node& node, std::size_t o) {
+    const std::int64_t start = address(in.outputs[o]);
+    const std::int64_t end = start + graph_.at(node.outputs[o]).type.bytes();
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!node.inputs[i]) continue;
+      const std::int64_t from = address(in.inputs[i]);
+      const std::int64_t to = from + graph_.at(node.inputs[i]).type.bytes();
+      if (to <= start || end <= from) continue;
+      bool is_allowed = false;
+      for (const InOut& pair : node.op->in_place) is_allowed |= pair.input == i && pair.output == o && from == start;
+      if (!is_allowed) fail("'{}' overwrites its input {} with its output {}", node.name, i, o);
+    }
+  }
+
+  void check_everything_ran() {
+    for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      const bool is_window = !node.outputs.empty() && views_[node.outputs[0].index].first != node.outputs[0];
+      if (!ran_.contains(NodeId{i}) && !is_window && node.op->part_offset == nullptr)
+        fail("'{}' never runs", node.name);
+    }
+  }
+
+  void check_results() {
+    for (const auto& result : graph_.outputs) {
+      const std::string& label = result.first;
+      const TensorId id = result.second;
+      const auto home =
+          std::find_if(plan_.homes.begin(), plan_.homes.end(), [id](const auto& h) { return h.first == id; });
+      if (home == plan_.homes.end()) return fail("result '{}' has no home", label);
+      const auto& [root, from] = views_[id.index];
+      const auto last = static_cast<Tick>(plan_.instructions.size()) - 1;
+      if (!is_inside(home->second, graph_.at(id).type.bytes(), last)) return fail("result '{}' ends early", label);
+      if (!memory_.holds(address(home->second), graph_.at(id).type.bytes(), root, from) && !gather(home->second, id)) {
+        return fail("result '{}' is overwritten before the step ends", label);
+      }
+    }
+    for (const auto& [id, home] : plan_.homes) {
+      const Tensor& t = graph_.at(id);
+      if (is_state(t.role) && !memory_.holds(address(home), t.type.bytes(), id, 0)) {
+        return fail("state '{}' is overwritten", t.name);
+      }
+    }
+  }
+
+  const Plan& plan_;
+  const Graph& graph_;
+  const Costs& costs_;
+  std::vector<std::pair<TensorId, std::int64_t>> views_;
+  Memory memory_;
+  std::map<NodeId, bool> ran_;
+  std::optional<std::string> error_;
+};
+
+}  // namespace
+
+std::optional<std::string> validate(const Plan& plan, const Graph& graph, const Costs& costs) {
+  return Checker(plan, graph, costs).run();
+}
+
+}  // namespace neap

@@ -1,0 +1,91 @@
+// A chunk: some steps of a recurrent layer as one unit of work.
+//
+// Forward, the input's product with w_ih is one matrix product over all steps; then each step adds the state's product
+// with w_hh, which is packed once a chunk, and applies the gates. Backward goes through the steps the other way, keeps
+// the gates' gradients in its workspace only, and ends with one matrix product a weight.
+//
+// Every number is one chain of additions in a fixed order (see device/cpu/gemm.h), and weight gradients go on from the
+// sum of the chunks behind, last step first. So no bit of any result depends on how a sequence is cut into chunks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace neap {
+
+enum class CellKind : std::uint8_t { kLstm, kGru, kTanh, kRelu };
+
+struct ChunkShape {
+  CellKind kind = CellKind::kLstm;
+  std::int64_t steps = 0, batch = 0, input = 0, hidden = 0;
+  bool reverse = false;    // the last step comes first
+  bool is_masked = false;  // there are lengths
+  std::int64_t start = 0;  // the chunk's first step in the sequence: what lengths are compared with
+
+  // Blocks of `hidden` rows in w_ih, w_hh and the biases.
+  std::int64_t weight_blocks() const { return kind == CellKind::kLstm ? 4 : kind == CellKind::kGru ? 3 : 1; }
+  // Blocks of `hidden` columns in the gates that backward reads.
+  std::int64_t gate_blocks() const { return kind == CellKind::kLstm || kind == CellKind::kGru ? 4 : 0; }
+  std::int64_t rows() const { return steps * batch; }
+  // The time of the i-th step to be computed.
+  std::int64_t time(std::int64_t i) const { return reverse ? steps - 1 - i : i; }
+};
+
+// Gates in torch's order: i f g o; r z n. Optional ones are null when they are not there; a missing state is zero.
+struct ChunkForward {
+  const float* x = nullptr;     // [steps, batch, input]
+  const float* w_ih = nullptr;  // [blocks * hidden, input]
+  const float* w_hh = nullptr;  // [blocks * hidden, hidden]
+  const float* b_ih = nullptr;  // optional, [blocks * hidden]
+  const float* b_hh = nullptr;
+  const std::int32_t* lengths = nullptr;  // optional, [batch]
+  const float* h0 = nullptr;              // optional, [batch, hidden]
+  const float* c0 = nullptr;
+  float* h = nullptr;       // [steps, batch, hidden]
+  float* h_last = nullptr;  // optional, [batch, hidden]: the state behind the last step
+  float* gates = nullptr;   // optional, [steps, batch, 4 * hidden]: i f g o; r z n and n's share of the state
+  float* c = nullptr;       // optional, [steps, batch, hidden]
+  float* c_last = nullptr;
+};
+
+struct ChunkBackward {
+  const float* dh = nullptr;       // optional, [steps, batch, hidden]
+  const float* dh_last = nullptr;  // optional, [batch, hidden]
+  const float* dc_last = nullptr;
+  const float* x = nullptr;  // needed for dw_ih
+  const float* w_ih = nullptr;
+  const float* w_hh = nullptr;
+  const std::int32_t* lengths = nullptr;
+  const float* h0 = nullptr;
+  const float* c0 = nullptr;
+  const float* h = nullptr;  // LSTM: needed for dw_hh only
+  const float* c = nullptr;
+  const float* gates = nullptr;
+  // The sums that weight gradients start from: null, another place, or the result's own.
+  const float* dw_ih_in = nullptr;
+  const float* dw_hh_in = nullptr;
+  const float* db_ih_in = nullptr;
+  const float* db_hh_in = nullptr;
+  // All optional.
+  float* dw_ih = nullptr;
+  float* dw_hh = nullptr;
+  float* db_ih = nullptr;
+  float* db_hh = nullptr;
+  float* dx = nullptr;
+  float* dh0 = nullptr;
+  float* dc0 = nullptr;
+};
+
+// Workspace in bytes, for as many threads as OpenMP would take now.
+std::int64_t forward_workspace(const ChunkShape& shape);
+std::int64_t backward_workspace(const ChunkShape& shape);
+void run_forward(const ChunkShape& shape, const ChunkForward& b, std::byte* workspace);
+void run_backward(const ChunkShape& shape, const ChunkBackward& b, std::byte* workspace);
+
+// The same, slow and obvious, summing in double.
+std::int64_t forward_workspace_ref(const ChunkShape& shape);
+std::int64_t backward_workspace_ref(const ChunkShape& shape);
+void run_forward_ref(const ChunkShape& shape, const ChunkForward& b, std::byte* workspace);
+void run_backward_ref(const ChunkShape& shape, const ChunkBackward& b, std::byte* workspace);
+
+}  // namespace neap

@@ -1,0 +1,278 @@
+#include <omp.h>
+
+#include <cstring>
+
+#include "recurrent/chunk.h"
+#include "recurrent/share.h"
+
+namespace neap {
+namespace {
+
+// Blocks of `hidden` columns in dgates, and the first of those that belong to the state's product.
+std::int64_t dgate_blocks(const ChunkShape& s) { return s.gate_blocks() == 0 ? 1 : s.gate_blocks(); }
+std::int64_t state_block(const ChunkShape& s) { return s.kind == CellKind::kGru ? 1 : 0; }
+
+struct Layout {
+  float* dgates;  // [steps, batch, dgate_blocks * hidden]
+  float* dh;      // [batch, hidden]
+  float* dc;
+  float* h_prev;   // [steps, batch, hidden]: the states before the steps, where they do not lie in h
+  float* packed;   // w_hh; shares memory with the scratch and, without lengths, with h_prev
+  float* scratch;  // of the products behind the last step
+  std::int64_t bytes;
+};
+
+Layout lay_out(const ChunkShape& s, std::byte* base) {
+  const int threads = omp_get_max_threads();
+  const std::int64_t weight_rows = s.weight_blocks() * s.hidden;
+  Space space(base);
+  Layout out{};
+  out.dgates = space.floats(s.rows() * dgate_blocks(s) * s.hidden);
+  out.dh = space.floats(s.batch * s.hidden);
+  out.dc = space.floats(s.kind == CellKind::kLstm ? s.batch * s.hidden : 0);
+  if (s.is_masked) out.h_prev = space.floats(s.rows() * s.hidden);
+  const std::int64_t mark = space.mark();
+  out.packed = space.floats(static_cast<std::int64_t>(packed_b_bytes(weight_rows, s.hidden) / sizeof(float)));
+  space.back_to(mark);
+  if (!s.is_masked) out.h_prev = space.floats(s.rows() * s.hidden);
+  const std::size_t scratch = std::max({gemm_scratch_bytes({weight_rows, s.input, s.rows()}, threads),
+                                        gemm_scratch_bytes({weight_rows, s.hidden, s.rows()}, threads),
+                                        gemm_scratch_bytes({s.rows(), s.input, weight_rows}, threads)});
+  out.scratch = space.floats(static_cast<std::int64_t>(scratch / sizeof(float)));
+  out.bytes = space.bytes();
+  return out;
+}
+
+void (*cell_of(CellKind kind))(const CellBackward&) {
+  switch (kind) {
+    case CellKind::kLstm: return cell_table().lstm_backward;
+    case CellKind::kGru: return cell_table().gru_backward;
+    case CellKind::kTanh: return cell_table().tanh_backward;
+    case CellKind::kRelu: return cell_table().relu_backward;
+  }
+  return nullptr;
+}
+
+// Puts the sum to go on from into its place; says whether there is one.
+bool start_sum(const float* from, float* to, std::int64_t n) {
+  if (from == nullptr) return false;
+  if (from != to) std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(float));
+  return true;
+}
+
+// `rows` rows in the order in which weight gradients are summed: the step computed last comes first.
+struct Rows {
+  std::int64_t first, step, count;
+  GemmOperand of(const float* data, std::int64_t ld, bool transposed = false) const {
+    return {data + first * ld, step * ld, transposed};
+  }
+};
+
+class Backward {
+ public:
+  Backward(const ChunkShape& s, const ChunkBackward& b, std::byte* workspace)
+      : s_(s), b_(b), space_(lay_out(s, workspace)), cell_(cell_of(s.kind)), plane_(s.batch * s.hidden) {
+    columns_ = dgate_blocks(s) * s.hidden;
+  }
+
+  void run() {
+    if (s_.is_masked) gather_states();
+    pack_b_parallel({b_.w_hh, s_.hidden}, weight_rows(), s_.hidden, space_.packed);
+    StepBarrier barrier;
+#pragma omp parallel num_threads(step_threads(s_.batch* weight_rows() * s_.hidden, omp_get_max_threads()))
+    {
+      const CellBlock block = share_of(omp_get_thread_num(), omp_get_num_threads(), s_.batch, s_.hidden);
+      for_rows(block, b_.dh_last, space_.dh);
+      if (space_.dc != nullptr && s_.kind == CellKind::kLstm) for_rows(block, b_.dc_last, space_.dc);
+      for (std::int64_t i = s_.steps - 1; i >= 0; --i) {
+        apply_cell(i, block);
+        barrier.wait(omp_get_num_threads());
+        if (i > 0 || b_.dh0 != nullptr) multiply_state(i, block);
+      }
+    }
+    hand_on();
+    if (b_.dw_ih != nullptr && b_.x != nullptr) input_weights();
+    if (b_.dw_hh != nullptr && b_.h != nullptr) state_weights();
+    if (b_.dx != nullptr) input();
+    biases();
+  }
+
+ private:
+  std::int64_t weight_rows() const { return s_.weight_blocks() * s_.hidden; }
+  float* dgates(std::int64_t i) const { return space_.dgates + s_.time(i) * s_.batch * columns_; }
+  const float* at_step(const float* data, std::int64_t i) const {
+    return data == nullptr ? nullptr : data + s_.time(i) * plane_;
+  }
+  const float* state_before(std::int64_t i) const {
+    if (s_.is_masked) return space_.h_prev + s_.time(i) * plane_;
+    return i == 0 ? b_.h0 : at_step(b_.h, i - 1);
+  }
+  bool has_ended(std::int64_t time, std::int64_t row) const {
+    return b_.lengths != nullptr && s_.start + time >= b_.lengths[row];
+  }
+
+  // dst = src, or zeros, on the block.
+  void for_rows(const CellBlock& block, const float* src, float* dst) const {
+    const auto bytes = static_cast<std::size_t>(block.unit_end - block.unit) * sizeof(float);
+    for (std::int64_t r = block.row; r < block.row_end; ++r) {
+      const std::int64_t at = r * s_.hidden + block.unit;
+      if (src == nullptr) {
+        std::memset(dst + at, 0, bytes);
+      } else {
+        std::memcpy(dst + at, src + at, bytes);
+      }
+    }
+  }
+
+  void apply_cell(std::int64_t i, const CellBlock& block) const {
+    if (block.unit == block.unit_end) return;
+    CellBackward cell{.block = block, .mask = {b_.lengths, s_.start + s_.time(i)}};
+    cell.dh_out = at_step(b_.dh, i);
+    cell.h = at_step(b_.h, i);
+    cell.h_prev = state_before(i);
+    cell.dh = space_.dh;
+    cell.dgates = dgates(i);
+    if (b_.gates != nullptr) cell.gates = b_.gates + s_.time(i) * s_.batch * s_.gate_blocks() * s_.hidden;
+    if (s_.kind == CellKind::kLstm) {
+      cell.c = at_step(b_.c, i);
+      cell.c_prev = i == 0 ? b_.c0 : at_step(b_.c, i - 1);
+      cell.dc = space_.dc;
+    }
+    cell_(cell);
+  }
+
+  // dh += dgates * w_hh, on the block's units.
+  void multiply_state(std::int64_t i, const CellBlock& block) const {
+    const GemmShape shape = {block.row_end - block.row, block.unit_end - block.unit, weight_rows()};
+    const float* from = dgates(i) + block.row * columns_ + state_block(s_) * s_.hidden;
+    gemm_packed(shape, {from, columns_}, packed_columns(space_.packed, weight_rows(), block.unit),
+                {space_.dh + block.row * s_.hidden + block.unit, s_.hidden, true});
+  }
+
+  void hand_on() const {
+    const auto bytes = static_cast<std::size_t>(plane_) * sizeof(float);
+    if (b_.dh0 != nullptr) std::memcpy(b_.dh0, space_.dh, bytes);
+    if (b_.dc0 != nullptr) std::memcpy(b_.dc0, space_.dc, bytes);
+  }
+
+  // The state before each step, with lengths: rows that have not begun yet (in reverse) still have h0.
+  void gather_states() const {
+    for (std::int64_t i = 0; i < s_.steps; ++i) {
+      for (std::int64_t r = 0; r < s_.batch; ++r) {
+        const bool is_first = i == 0 || (s_.reverse && has_ended(s_.time(i - 1), r));
+        const float* from = is_first ? b_.h0 : at_step(b_.h, i - 1);
+        float* to = space_.h_prev + s_.time(i) * plane_ + r * s_.hidden;
+        const auto bytes = static_cast<std::size_t>(s_.hidden) * sizeof(float);
+        if (from == nullptr) {
+          std::memset(to, 0, bytes);
+        } else {
+          std::memcpy(to, from + r * s_.hidden, bytes);
+        }
+      }
+    }
+  }
+
+  // Rows of steps [from, to) in the order of computation.
+  Rows rows(std::int64_t from, std::int64_t to) const {
+    const std::int64_t count = (to - from) * s_.batch;
+    if (s_.reverse) return {(s_.steps - to) * s_.batch, 1, count};
+    return {to * s_.batch - 1, -1, count};
+  }
+
+  // dw[row of `blocks` from `to_block` on] += dgates[its columns from `from_block` on]' * src
+  void weights(std::int64_t from_block, std::int64_t to_block, std::int64_t blocks, const Rows& dgate_rows,
+               const GemmOperand& src, std::int64_t width, float* dw, bool accumulate) const {
+    const GemmOperand a = dgate_rows.of(space_.dgates + from_block * s_.hidden, columns_, true);
+    gemm_parallel({blocks * s_.hidden, width, dgate_rows.count}, a, src,
+                  {dw + to_block * s_.hidden * width, width, accumulate}, space_.scratch);
+  }
+
+  void input_weights() const {
+    const bool accumulate = start_sum(b_.dw_ih_in, b_.dw_ih, weight_rows() * s_.input);
+    const Rows all = rows(0, s_.steps);
+    const GemmOperand x = all.of(b_.x, s_.input);
+    if (s_.kind == CellKind::kGru) {
+      weights(1, 0, 2, all, x, s_.input, b_.dw_ih, accumulate);
+      weights(0, 2, 1, all, x, s_.input, b_.dw_ih, accumulate);
+    } else {
+      weights(0, 0, s_.weight_blocks(), all, x, s_.input, b_.dw_ih, accumulate);
+    }
+  }
+
+  void state_weights() const {
+    const bool accumulate = start_sum(b_.dw_hh_in, b_.dw_hh, weight_rows() * s_.hidden);
+    Rows of_dgates = rows(0, s_.steps);
+    GemmOperand states = of_dgates.of(space_.h_prev, s_.hidden);
+    if (!s_.is_masked && b_.h0 != nullptr) {
+      const auto step = static_cast<std::size_t>(plane_) * sizeof(float);
+      float* behind = space_.h_prev + (s_.reverse ? 0 : plane_);
+      std::memcpy(behind, b_.h + (s_.reverse ? plane_ : 0), step * static_cast<std::size_t>(s_.steps - 1));
+      std::memcpy(space_.h_prev + s_.time(0) * plane_, b_.h0, step);
+    } else if (!s_.is_masked) {  // the first step's state is zero: its rows add nothing
+      of_dgates = rows(1, s_.steps);
+      states = rows(0, s_.steps - 1).of(b_.h, s_.hidden);
+    }
+    weights(state_block(s_), 0, s_.weight_blocks(), of_dgates, states, s_.hidden, b_.dw_hh, accumulate);
+  }
+
+  void input() const {
+    const auto multiply = [&](std::int64_t from_block, std::int64_t to_block, std::int64_t blocks, bool accumulate) {
+      gemm_parallel({s_.rows(), s_.input, blocks * s_.hidden}, {space_.dgates + from_block * s_.hidden, columns_},
+                    {b_.w_ih + to_block * s_.hidden * s_.input, s_.input}, {b_.dx, s_.input, accumulate},
+                    space_.scratch);
+    };
+    if (s_.kind == CellKind::kGru) {
+      multiply(1, 0, 2, false);
+      multiply(0, 2, 1, true);
+    } else {
+      multiply(0, 0, s_.weight_blocks(), false);
+    }
+  }
+
+  void biases() const {
+    const auto begin = [&](const float* from, float* to) {
+      if (to != nullptr && !start_sum(from, to, weight_rows())) {
+        std::memset(to, 0, static_cast<std::size_t>(weight_rows()) * sizeof(float));
+      }
+    };
+    begin(b_.db_ih_in, b_.db_ih);
+    begin(b_.db_hh_in, b_.db_hh);
+    const std::int64_t shared = s_.kind == CellKind::kGru ? 2 : s_.weight_blocks();
+    sum_columns(state_block(s_), 0, shared, b_.db_ih, b_.db_hh);
+    if (s_.kind == CellKind::kGru) {
+      sum_columns(0, 2, 1, b_.db_ih, nullptr);
+      sum_columns(3, 2, 1, nullptr, b_.db_hh);
+    }
+  }
+
+  void sum_columns(std::int64_t from_block, std::int64_t to_block, std::int64_t blocks, float* sum, float* also) const {
+    if (sum == nullptr && also == nullptr) return;
+    constexpr std::int64_t kWidth = 256;  // columns whose sums stay in the L1 cache
+    const Rows all = rows(0, s_.steps);
+    const std::int64_t columns = blocks * s_.hidden;
+#pragma omp parallel for schedule(static)
+    for (std::int64_t j = 0; j < columns; j += kWidth) {
+      const std::int64_t to = to_block * s_.hidden + j;
+      cell_table().sum_rows(space_.dgates + from_block * s_.hidden + j, columns_, all.first, all.step, all.count,
+                            std::min(kWidth, columns - j), sum == nullptr ? nullptr : sum + to,
+                            also == nullptr ? nullptr : also + to);
+    }
+  }
+
+  const ChunkShape& s_;
+  const ChunkBackward& b_;
+  Layout space_;
+  void (*cell_)(const CellBackward&);
+  std::int64_t plane_;        // elements of one step's h
+  std::int64_t columns_ = 0;  // of one row of dgates
+};
+
+}  // namespace
+
+std::int64_t backward_workspace(const ChunkShape& shape) { return lay_out(shape, nullptr).bytes; }
+
+void run_backward(const ChunkShape& shape, const ChunkBackward& b, std::byte* workspace) {
+  Backward(shape, b, workspace).run();
+}
+
+}  // namespace neap

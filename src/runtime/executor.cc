@@ -1,0 +1,85 @@
+#include "runtime/executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/bytes.h"
+#include "graph/op.h"
+#include "neap/error.h"
+
+namespace neap {
+
+Executor::Executor(const Program& program, const Plan& plan, Device& device, Arena& arena)
+    : program_(program), plan_(plan), device_(device), base_(arena.base()) {
+  require(arena.bytes() >= plan.peak_bytes, "the arena holds the plan");
+  launches_.reserve(plan.instructions.size());
+  for (const Instruction& instruction : plan.instructions) launches_.push_back(bind(instruction));
+  for (const auto& [id, home] : plan.homes) {
+    homes_[id.index] = base_ + plan.blocks[home.block.index].offset + home.offset;
+    peak_ = std::max(peak_, top_of(home, program.graph.at(id).type.bytes()));
+  }
+}
+
+// Rounded up to the alignment: the rest of a block's last line belongs to it.
+std::int64_t Executor::top_of(const Operand& operand, std::int64_t bytes) const {
+  return operand.block ? align_up(plan_.blocks[operand.block.index].offset + operand.offset + bytes) : 0;
+}
+
+Executor::Launch Executor::bind(const Instruction& instruction) const {
+  const Node& node = program_.graph.at(instruction.node);
+  Launch out{.kernel = program_.kernels[instruction.node.index].get(), .node = instruction.node};
+  const auto pointer = [&](const Operand& o) {
+    return o.block ? base_ + plan_.blocks[o.block.index].offset + o.offset : nullptr;
+  };
+  for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
+    const Operand& o = instruction.inputs[i];
+    out.inputs.push_back(pointer(o));
+    if (o.block) out.top = std::max(out.top, top_of(o, program_.graph.at(node.inputs[i]).type.bytes()));
+  }
+  for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
+    const Operand& o = instruction.outputs[i];
+    out.outputs.push_back(pointer(o));
+    if (o.block) out.top = std::max(out.top, top_of(o, program_.graph.at(node.outputs[i]).type.bytes()));
+  }
+  out.workspace = pointer(instruction.workspace);
+  out.top = std::max(out.top, top_of(instruction.workspace, program_.costs.workspace[instruction.node.index]));
+  return out;
+}
+
+void Executor::launch(const Launch& l) {
+  peak_ = std::max(peak_, l.top);
+  if (l.kernel != nullptr) {
+    l.kernel->launch({.inputs = l.inputs, .outputs = l.outputs, .workspace = l.workspace}, device_.stream());
+  }
+}
+
+void Executor::run() {
+  for (const Launch& l : launches_) launch(l);
+}
+
+void Executor::run_timed(std::vector<double>& ms) {
+  using Clock = std::chrono::steady_clock;
+  ms.assign(launches_.size(), 0);
+  for (std::size_t i = 0; i < launches_.size(); ++i) {
+    const auto start = Clock::now();
+    launch(launches_[i]);
+    device_.synchronise();
+    ms[i] = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  }
+}
+
+std::byte* Executor::at(TensorId id) const {
+  const auto home = homes_.find(id.index);
+  if (home == homes_.end()) {
+    throw InternalError(fmt::format("'{}' has no place that the host may use", program_.graph.at(id).name));
+  }
+  return home->second;
+}
+
+void Executor::write(TensorId id, const void* src) { device_.write(at(id), src, program_.graph.at(id).type.bytes()); }
+
+void Executor::read(TensorId id, void* dst) const { device_.read(dst, at(id), program_.graph.at(id).type.bytes()); }
+
+}  // namespace neap

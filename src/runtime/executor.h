@@ -1,0 +1,56 @@
+// Walks a plan's instructions on a device. Knows no op by name.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "device/device.h"
+#include "plan/plan.h"
+#include "runtime/prepare.h"
+
+namespace neap {
+
+class Executor {
+ public:
+  // The arena must hold plan.peak_bytes; the plan must be valid. Both outlive the executor, like program and device.
+  Executor(const Program& program, const Plan& plan, Device& device, Arena& arena);
+
+  // One whole step.
+  void run();
+  // The same, with the milliseconds of every instruction.
+  void run_timed(std::vector<double>& ms);
+
+  // The host's side of state, inputs and results; valid between steps.
+  std::byte* at(TensorId id) const;
+  void write(TensorId id, const void* src);
+  void read(TensorId id, void* dst) const;
+
+  // The highest arena byte that an operand handed to a kernel has reached so far.
+  std::int64_t peak_bytes() const { return peak_; }
+
+ private:
+  struct Launch {
+    Kernel* kernel = nullptr;
+    std::vector<const std::byte*> inputs;
+    std::vector<std::byte*> outputs;
+    std::byte* workspace = nullptr;
+    std::int64_t top = 0;  // one past the highest arena byte among its operands
+    NodeId node;
+  };
+
+  std::int64_t top_of(const Operand& operand, std::int64_t bytes) const;
+  Launch bind(const Instruction& instruction) const;
+  void launch(const Launch& launch);
+
+  const Program& program_;
+  const Plan& plan_;
+  Device& device_;
+  std::byte* base_;
+  std::vector<Launch> launches_;
+  std::unordered_map<std::uint32_t, std::byte*> homes_;
+  std::int64_t peak_ = 0;
+};
+
+}  // namespace neap

@@ -1,0 +1,82 @@
+#include "runtime/prepare.h"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+
+#include "core/random.h"
+#include "graph/op.h"
+#include "neap/error.h"
+#include "ops/kernel.h"
+
+namespace neap {
+namespace {
+
+struct Choice {
+  std::shared_ptr<Kernel> kernel;
+  std::string name;
+};
+
+std::string attr_text(const AttrValue& value) {
+  struct Visitor {
+    std::string operator()(std::int64_t v) const { return std::to_string(v); }
+    std::string operator()(double v) const { return fmt::format("{:a}", v); }
+    std::string operator()(const std::string& v) const { return v; }
+    std::string operator()(const Ints& v) const { return fmt::format("{}", fmt::join(v, ",")); }
+    std::string operator()(const std::vector<double>& v) const { return fmt::format("{:a}", fmt::join(v, ",")); }
+    std::string operator()(const Shape& v) const { return v.text(); }
+  };
+  return std::visit(Visitor{}, value);
+}
+
+// Two calls with the same signature share a kernel.
+std::string signature(const OpCall& call) {
+  std::string text(call.op->name);
+  for (const auto& t : call.inputs) text += " " + (t ? t->text() : std::string("-"));
+  text += " ->";
+  for (const TensorType& t : call.outputs) text += " " + t.text();
+  for (const auto& [key, value] : call.attrs) text += fmt::format(" {}={}", key, attr_text(value));
+  return text;
+}
+
+Choice choose(const OpCall& call, DeviceKind device) {
+  std::string reasons;
+  for (std::size_t i = 0; i < call.op->kernel_count; ++i) {
+    const KernelEntry& entry = call.op->kernels[i];
+    if (entry.device != device) continue;
+    Prepared prepared = entry.prepare(call);
+    if (auto* kernel = std::get_if<std::unique_ptr<Kernel>>(&prepared))
+      return {std::move(*kernel), std::string(entry.name)};
+    reasons += fmt::format("; {}: {}", entry.name, std::get<Declined>(prepared).why);
+  }
+  throw UserError(
+      fmt::format("{} has no kernel on {} for {}{}", call.op->name, name(device), signature(call), reasons));
+}
+
+}  // namespace
+
+Program prepare(Graph graph, Device& device) {
+  Program out;
+  std::unordered_map<std::string, Choice> known;
+  std::uint64_t id = hash_text(device.numerics());
+  for (const Node& node : graph.nodes) {
+    const OpCall call = call_of(graph, node);
+    const bool is_window = node.op->view_offset != nullptr && node.op->view_offset(call).has_value();
+    Choice choice;
+    if (!is_window && device.kind() != DeviceKind::kNull) {
+      const std::string key = signature(call);
+      const auto at = known.find(key);
+      choice = at != known.end() ? at->second : (known[key] = choose(call, device.kind()));
+      id = hash_text(fmt::format("{} {} {}", key, choice.name, choice.kernel->numerics()), id);
+    }
+    out.costs.workspace.push_back(choice.kernel ? choice.kernel->workspace_bytes() : 0);
+    out.costs.ms.push_back(0);
+    out.kernels.push_back(std::move(choice.kernel));
+    out.kernel_names.push_back(std::move(choice.name));
+  }
+  out.numerics_id = fmt::format("{:016x}", id);
+  out.graph = std::move(graph);
+  return out;
+}
+
+}  // namespace neap

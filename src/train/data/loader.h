@@ -1,0 +1,63 @@
+// Prepares the next batches in the background while the device works on this one.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "train/data/dataset.h"
+#include "train/data/sampler.h"
+
+namespace neap {
+
+// The batches are those of the sampler, in its order: what they hold does not depend on the thread.
+class Loader {
+ public:
+  struct Batch {
+    std::uint64_t epoch = 0;
+    std::vector<std::uint64_t> indices;
+    Sampler::Position next;                          // where the sampler stands after this batch: for checkpoints
+    std::vector<std::span<const std::byte>> fields;  // [batch, sample_shape...] in the order of the data set's fields
+  };
+
+  // `augment.epoch` is set from the sampler. The thread starts at once and stays at most `ring` batches ahead.
+  Loader(std::shared_ptr<const Dataset> data, Sampler sampler, const Augment& augment = {}, std::size_t ring = 2);
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  // Waits for the next batch, which stays valid until release() or the next call. What the thread threw is thrown here,
+  // after all batches before it.
+  const Batch& next();
+  // Gives the buffers of the current batch back early, for instance once they are copied to the device.
+  void release();
+  // Of all buffers together.
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  struct Slot;
+  void run();
+  void prepare(Slot& slot);
+
+  std::shared_ptr<const Dataset> data_;
+  Sampler sampler_;
+  Augment augment_;
+  std::size_t bytes_ = 0;
+  std::vector<std::unique_ptr<Slot>> slots_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t prepared_ = 0;  // batches so far; batch i is in slot i % ring
+  std::uint64_t released_ = 0;
+  std::exception_ptr error_;  // what ended the thread
+  bool stop_ = false;
+  bool held_ = false;  // the consumer has batch `released_`
+  std::thread thread_;
+};
+
+}  // namespace neap

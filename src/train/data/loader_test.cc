@@ -1,0 +1,181 @@
+#include "train/data/loader.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <set>
+
+#include "core/file_testing.h"
+#include "train/data/sampler.h"
+
+namespace neap {
+namespace {
+
+using testing::expect_user_error;
+
+std::vector<std::uint64_t> take(Sampler& sampler, int batches) {
+  std::vector<std::uint64_t> out;
+  for (int i = 0; i < batches; ++i) {
+    const auto indices = sampler.next().indices;
+    out.insert(out.end(), indices.begin(), indices.end());
+  }
+  return out;
+}
+
+TEST(Permutation, HoldsEveryNumberOnce) {
+  const auto order = permutation(1000, 7);
+  EXPECT_EQ(std::set<std::uint64_t>(order.begin(), order.end()).size(), 1000U);
+  EXPECT_EQ(order, permutation(1000, 7));
+  EXPECT_NE(order, permutation(1000, 8));
+  EXPECT_TRUE(permutation(0, 1).empty());
+}
+
+TEST(Permutation, IsUniform) {
+  std::vector<int> first(6);
+  std::vector<int> last(6);
+  for (std::uint64_t key = 0; key < 6000; ++key) {
+    const auto order = permutation(6, key);
+    ++first[order[0]];
+    ++last[order[5]];
+  }
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_NEAR(first[i], 1000, 120);
+    EXPECT_NEAR(last[i], 1000, 120);
+  }
+}
+
+TEST(Sampler, AnEpochIsEverySampleOnceLessTheRest) {
+  Sampler sampler({.size = 11, .batch = 3, .seed = 4});
+  EXPECT_EQ(sampler.batches_per_epoch(), 3U);
+  const auto first = take(sampler, 3);
+  EXPECT_EQ(std::set<std::uint64_t>(first.begin(), first.end()).size(), 9U);
+  EXPECT_EQ(sampler.position(), (Sampler::Position{0, 9}));
+  const auto second = take(sampler, 3);
+  EXPECT_EQ(sampler.position(), (Sampler::Position{1, 9}));
+  EXPECT_NE(first, second);
+}
+
+TEST(Sampler, WithoutShuffling) {
+  Sampler sampler({.size = 5, .batch = 2, .shuffle = false});
+  EXPECT_EQ(take(sampler, 3), (std::vector<std::uint64_t>{0, 1, 2, 3, 0, 1}));
+}
+
+TEST(Sampler, GoesOnFromAnyPosition) {
+  const SamplerOptions options = {.size = 20, .batch = 3, .seed = 9};
+  Sampler whole(options);
+  const auto expected = take(whole, 20);
+  for (int stop = 0; stop < 20; ++stop) {
+    Sampler first(options);
+    auto got = take(first, stop);
+    Sampler second(options);
+    second.seek(first.position());
+    const auto rest = take(second, 20 - stop);
+    got.insert(got.end(), rest.begin(), rest.end());
+    EXPECT_EQ(got, expected);
+  }
+}
+
+TEST(Sampler, RefusesWhatCannotBe) {
+  expect_user_error([] { Sampler sampler({.size = 5, .batch = 6}); }, {"batch of 6", "5 samples"});
+  expect_user_error([] { Sampler sampler({.size = 5, .batch = 0}); }, {"at least one"});
+  Sampler sampler({.size = 5, .batch = 5});
+  expect_user_error([&] { sampler.seek({0, 6}); }, {"sample 6", "of 5"});
+}
+
+// Field n holds the index, field e the epoch that augmentation sees; sample `bad` cannot be read.
+class CountingSet final : public Dataset {
+ public:
+  explicit CountingSet(std::uint64_t bad = ~0ULL) : bad_(bad) {
+    size_ = 12;
+    fields_ = {{"n", DType::kI32, {}, false}, {"e", DType::kI32, {2}, false}};
+  }
+  void fill(std::span<const std::uint64_t> indices, std::size_t field, std::byte* dst,
+            const Augment& augment) const override {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(dst) % 64, 0U);
+    auto* to = reinterpret_cast<std::int32_t*>(dst);
+    for (const std::uint64_t index : indices) {
+      if (index == bad_) throw UserError("sample cannot be read");
+      *to++ = static_cast<std::int32_t>(field == 0 ? index : augment.epoch);
+      if (field == 1) *to++ = static_cast<std::int32_t>(augment.seed);
+    }
+    if (field == 0) ++filled;
+  }
+  mutable std::atomic<int> filled = 0;
+
+ private:
+  std::uint64_t bad_;
+};
+
+std::int32_t number(const Loader::Batch& batch, std::size_t field, std::size_t at) {
+  std::int32_t value = 0;
+  std::memcpy(&value, batch.fields[field].data() + at * 4, 4);
+  return value;
+}
+
+TEST(Loader, HandsOverTheSamplersBatchesInOrder) {
+  const auto data = std::make_shared<CountingSet>();
+  const SamplerOptions options = {.size = 12, .batch = 5, .seed = 3};
+  Sampler expected(options);
+  Loader loader(data, Sampler(options), {.seed = 77});
+  EXPECT_EQ(loader.bytes(), 2 * (64U + 64U));
+  for (int i = 0; i < 200; ++i) {
+    const Sampler::Batch want = expected.next();
+    const Loader::Batch& got = loader.next();
+    ASSERT_EQ(got.epoch, want.epoch);
+    ASSERT_TRUE(std::ranges::equal(got.indices, want.indices));
+    ASSERT_EQ(got.next, expected.position());
+    ASSERT_EQ(got.fields[0].size(), 20U);
+    ASSERT_EQ(got.fields[1].size(), 40U);
+    for (std::size_t j = 0; j < 5; ++j) ASSERT_EQ(number(got, 0, j), static_cast<std::int32_t>(want.indices[j]));
+    ASSERT_EQ(number(got, 1, 0), static_cast<std::int32_t>(want.epoch));
+    ASSERT_EQ(number(got, 1, 1), 77);
+    if (i % 3 == 0) loader.release();
+  }
+}
+
+TEST(Loader, StaysWithinItsRing) {
+  const auto data = std::make_shared<CountingSet>();
+  Loader loader(data, Sampler({.size = 12, .batch = 2}));
+  loader.next();
+  for (int i = 0; i < 100 && data->filled < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(data->filled, 2);
+  loader.release();
+  for (int i = 0; i < 1000 && data->filled < 3; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(data->filled, 3);
+}
+
+TEST(Loader, AnErrorArrivesAfterTheBatchesBeforeIt) {
+  Loader loader(std::make_shared<CountingSet>(5), Sampler({.size = 12, .batch = 2, .shuffle = false}));
+  EXPECT_EQ(number(loader.next(), 0, 0), 0);
+  EXPECT_EQ(number(loader.next(), 0, 0), 2);
+  for (int i = 0; i < 3; ++i) expect_user_error([&] { loader.next(); }, {"cannot be read"});
+}
+
+TEST(Loader, StopsWhateverItIsDoing) {
+  for (int i = 0; i < 50; ++i) {
+    Loader loader(std::make_shared<CountingSet>(), Sampler({.size = 12, .batch = 4}));
+    for (int j = 0; j < i % 4; ++j) loader.next();
+  }
+}
+
+class HugeSet final : public Dataset {
+ public:
+  HugeSet() {
+    size_ = 1ULL << 40;
+    fields_ = {{"huge", DType::kF32, {1LL << 40}, false}};
+  }
+  void fill(std::span<const std::uint64_t>, std::size_t, std::byte*, const Augment&) const override {}
+};
+
+TEST(Loader, ABatchThatNoMemoryHoldsIsRefused) {
+  expect_user_error(
+      [] { Loader loader(std::make_shared<HugeSet>(), Sampler({.size = 1ULL << 40, .batch = 1ULL << 30})); },
+      {"'huge'", "memory"});
+  expect_user_error(
+      [] { Loader loader(std::make_shared<HugeSet>(), Sampler({.size = 1ULL << 40, .batch = 1ULL << 12})); },
+      {"'huge'", "memory"});
+}
+
+}  // namespace
+}  // namespace neap

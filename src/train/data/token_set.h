@@ -1,0 +1,25 @@
+// Windows of a stream of tokens: `tokens` are T in a row, `targets` those that follow each of them.
+#pragma once
+
+#include <string>
+
+#include "train/data/array.h"
+#include "train/data/dataset.h"
+
+namespace neap {
+
+class TokenSet final : public Dataset {
+ public:
+  // `stream` is u8 or u16 [N]. Window i starts at token i*T, so an epoch sees every token once. The validation part is
+  // the end of the stream. UserError when a part is too short for a window or a token is outside the vocabulary.
+  TokenSet(Array stream, const DatasetOptions& options, const std::string& label);
+  void fill(std::span<const std::uint64_t> indices, std::size_t field, std::byte* dst,
+            const Augment& augment) const override;
+
+ private:
+  Array stream_;
+  std::uint64_t begin_ = 0;  // of this part
+  std::uint64_t length_ = 0;
+};
+
+}  // namespace neap

@@ -1,0 +1,76 @@
+#include "train/evaluator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "neap/error.h"
+#include "plan/validate.h"
+
+namespace neap {
+
+Evaluator::Evaluator(ModelSpec spec, std::shared_ptr<const Dataset> data, Device& device, StateLayout layout)
+    : spec_(std::move(spec)), data_(std::move(data)), device_(device), layout_(std::move(layout)) {
+  const auto size = static_cast<std::int64_t>(data_->size());
+  for (const std::int64_t batch : {std::min(spec_.batch, size), size % spec_.batch}) {
+    if (batch > 0 && !passes_.contains(batch)) passes_.emplace(batch, make_pass(batch));
+  }
+}
+
+Evaluator::Pass Evaluator::make_pass(std::int64_t batch) const {
+  Pass out{.program = prepare(build_evaluation(spec_, batch), device_)};
+  const Program& p = out.program;
+  out.plan = std::get<Plan>(make_plan(p.graph, p.costs, {}, kNoBudget, &layout_));
+  const auto error = validate(out.plan, p.graph, p.costs);
+  if (error) throw InternalError("evaluation plan: " + *error);
+  return out;
+}
+
+std::int64_t Evaluator::peak_bytes() const {
+  std::int64_t peak = 0;
+  for (const auto& [batch, pass] : passes_) peak = std::max(peak, pass.plan.peak_bytes);
+  return peak;
+}
+
+EvalReport Evaluator::run(Arena& arena) {
+  Sums sums;
+  const auto size = static_cast<std::int64_t>(data_->size());
+  for (auto& [batch, pass] : passes_) {
+    Executor executor(pass.program, pass.plan, device_, arena);
+    for (const TensorId id : pass.program.graph.with_role(Role::kConstant)) {
+      executor.write(id, pass.program.graph.at(id).data->data());
+    }
+    const bool is_rest = batch < spec_.batch && size > batch;
+    const std::int64_t first = is_rest ? size - batch : 0;
+    const std::int64_t end = is_rest ? size : size / batch * batch;
+    for (std::int64_t at = first; at < end; at += batch) {
+      run_batch(pass, executor, static_cast<std::uint64_t>(at), batch, sums);
+    }
+  }
+  const double loss = sums.loss / static_cast<double>(std::max<std::int64_t>(1, sums.samples));
+  const double counted = static_cast<double>(std::max<std::int64_t>(1, sums.counted));
+  return {.loss = loss,
+          .accuracy = static_cast<double>(sums.correct) / counted,
+          .perplexity = std::exp(loss),
+          .samples = sums.samples};
+}
+
+void Evaluator::run_batch(Pass& pass, Executor& executor, std::uint64_t first, std::int64_t count, Sums& sums) {
+  const Graph& graph = pass.program.graph;
+  std::vector<std::uint64_t> indices(static_cast<std::size_t>(count));
+  std::iota(indices.begin(), indices.end(), first);
+  for (const TensorId id : graph.with_role(Role::kInput)) {
+    data_->fill(indices, data_->field(graph.at(id).name), executor.at(id));
+  }
+  executor.run();
+  float loss = 0;
+  std::array<std::int64_t, 2> correct{};
+  executor.read(*graph.output("loss"), &loss);
+  executor.read(*graph.output("correct"), correct.data());
+  sums.loss += static_cast<double>(loss) * static_cast<double>(count);
+  sums.correct += correct[0];
+  sums.counted += correct[1];
+  sums.samples += count;
+}
+
+}  // namespace neap

@@ -1,0 +1,58 @@
+#include "train/profile.h"
+
+#include <map>
+
+#include "graph/op.h"
+#include "observe/ceilings.h"
+
+namespace neap {
+namespace {
+
+class Rows {
+ public:
+  LayerReport& row(const std::string& layer) {
+    const auto [at, is_new] = index_.try_emplace(layer, rows_.size());
+    if (is_new) rows_.push_back({.name = layer});
+    return rows_[at->second];
+  }
+  std::vector<LayerReport>& all() { return rows_; }
+
+ private:
+  std::map<std::string, std::size_t> index_;
+  std::vector<LayerReport> rows_;
+};
+
+double& time_of(LayerReport& row, Phase phase) {
+  return phase == Phase::kForward ? row.forward_ms : phase == Phase::kBackward ? row.backward_ms : row.update_ms;
+}
+
+}  // namespace
+
+std::vector<LayerReport> profile_by_layer(const Program& program, const Plan& plan, const std::vector<double>& ms) {
+  Rows rows;
+  const Graph& graph = program.graph;
+  for (std::size_t i = 0; i < plan.instructions.size(); ++i) {
+    const Instruction& in = plan.instructions[i];
+    const Node& node = graph.at(in.node);
+    LayerReport& row = rows.row(node.layer);
+    const bool is_again = in.action == Action::kRecompute;
+    time_of(row, is_again ? Phase::kBackward : node.phase) += ms[i];
+    const OpCall call = call_of(graph, node);
+    row.gflop += flops_of(call) * 1e-9;
+    row.traffic_bytes += static_cast<std::int64_t>(traffic_of(call));
+  }
+  for (const Block& b : plan.blocks) {
+    if (b.kind == BlockKind::kSaved && b.tensor && graph.at(b.tensor).producer) {
+      rows.row(graph.at(graph.at(b.tensor).producer).layer).saved_bytes += b.bytes;
+    }
+  }
+  const Ceilings ceilings = measure_ceilings();
+  for (LayerReport& row : rows.all()) {
+    const double compute_ms = row.gflop / ceilings.gflops * 1e3;
+    const double memory_ms = static_cast<double>(row.traffic_bytes) / ceilings.bytes_per_second * 1e3;
+    row.bound = compute_ms >= memory_ms ? "compute" : "memory";
+  }
+  return std::move(rows.all());
+}
+
+}  // namespace neap

@@ -1,0 +1,91 @@
+#include "train/setup.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "graph/op.h"
+#include "neap/error.h"
+#include "plan/simulate.h"
+#include "plan/validate.h"
+#include "train/budget.h"
+#include "train/schedule.h"
+
+namespace neap {
+namespace {
+
+std::unique_ptr<Device> make_device(const TrainOptions& options) {
+  if (options.device == "cpu") return make_cpu_device(options.threads);
+  if (options.device == "null") return make_null_device();
+  if (options.device == "cuda") throw UserError("this build of neap has no CUDA; use --device cpu");
+  throw UserError(fmt::format("there is no device '{}'; take cpu, cuda or null", options.device));
+}
+
+// Bytes that each layer keeps for backward, in program order.
+struct LayerBytes {
+  std::vector<std::string> order;
+  std::map<std::string, std::int64_t> kept;
+  std::map<std::string, int> made_again;
+};
+
+LayerBytes bytes_by_layer(const Plan& plan, const Graph& graph) {
+  LayerBytes out;
+  for (const Node& node : graph.nodes) {
+    if (node.phase == Phase::kForward && out.kept.try_emplace(node.layer, 0).second) out.order.push_back(node.layer);
+  }
+  for (const Block& b : plan.blocks) {
+    if (b.kind != BlockKind::kSaved || !b.tensor || !graph.at(b.tensor).producer) continue;
+    out.kept[graph.at(graph.at(b.tensor).producer).layer] += b.bytes;
+  }
+  for (const Instruction& in : plan.instructions) {
+    if (in.action == Action::kRecompute) ++out.made_again[graph.at(in.node).layer];
+  }
+  return out;
+}
+
+}  // namespace
+
+Setup make_setup(const TrainOptions& options) {
+  check(options.schedule);
+  Setup out;
+  out.spec = resolve_model(options);
+  out.device = make_device(options);
+  out.program = prepare(build_training(out.spec, options), *out.device);
+  const auto start = std::chrono::steady_clock::now();
+  const Graph& graph = out.program.graph;
+  out.plan = std::get<Plan>(make_plan(graph, out.program.costs, store_all(graph)));
+  if (const auto error = validate(out.plan, graph, out.program.costs)) throw InternalError("plan: " + *error);
+  out.planning_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  out.store_all_bytes = out.plan.peak_bytes;
+  out.min_bytes = out.plan.peak_bytes;
+  out.budget = parse_budget(options.budget, {out.plan.state_bytes, out.store_all_bytes, out.min_bytes});
+  return out;
+}
+
+PlanReport report_of(const Setup& s) {
+  const Simulation simulation = simulate(s.plan, s.program.costs);
+  PlanReport out{.feasible = !s.budget || s.plan.peak_bytes <= *s.budget,
+                 .budget_bytes = s.budget,
+                 .min_budget_bytes = s.min_bytes,
+                 .peak_bytes = simulation.peak_bytes,
+                 .arena_bytes = s.plan.peak_bytes,
+                 .lower_bound_bytes = s.plan.lower_bound_bytes,
+                 .store_all_bytes = s.store_all_bytes,
+                 .state_bytes = s.plan.state_bytes,
+                 .predicted_step_ms = simulation.ms};
+  const LayerBytes layers = bytes_by_layer(s.plan, s.program.graph);
+  for (const std::string& layer : layers.order) {
+    const auto again = layers.made_again.find(layer);
+    const bool is_derived = again != layers.made_again.end();
+    out.layers.push_back({.name = layer,
+                          .action = "store",
+                          .kept_bytes = layers.kept.at(layer),
+                          .precision = "f32",
+                          .reason = is_derived ? "one cheap pass makes the rest again from what is kept" : "it fits"});
+  }
+  return out;
+}
+
+PlanReport plan_training(const TrainOptions& options) { return report_of(make_setup(options)); }
+
+}  // namespace neap

@@ -1,0 +1,31 @@
+// What planning and training have in common: the program and its plan.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "device/device.h"
+#include "neap/train.h"
+#include "plan/plan.h"
+#include "runtime/prepare.h"
+#include "train/model_spec.h"
+
+namespace neap {
+
+struct Setup {
+  ModelSpec spec;
+  std::unique_ptr<Device> device;
+  Program program;
+  Plan plan;  // valid
+  std::int64_t store_all_bytes = 0;
+  std::int64_t min_bytes = 0;
+  std::optional<std::int64_t> budget;
+  double planning_ms = 0;
+};
+
+// UserError for wrong options. A plan above the budget is returned like any other: the caller decides.
+Setup make_setup(const TrainOptions& options);
+
+PlanReport report_of(const Setup& setup);
+
+}  // namespace neap

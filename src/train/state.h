@@ -1,0 +1,21 @@
+// What a run carries from step to step: initial values, and the hash that says whether two runs agree to the bit.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace neap {
+
+// The first value of a parameter, buffer, constant or optimizer state; depends on seed and name alone.
+std::vector<std::byte> initial_value(const Tensor& tensor, std::uint64_t seed);
+
+// '*' stands for any text, '?' for any one character.
+bool matches(std::string_view pattern, std::string_view text);
+
+// Marks parameters as not trained. UserError when a pattern matches none.
+void freeze(Graph& graph, const std::vector<std::string>& patterns);
+
+}  // namespace neap

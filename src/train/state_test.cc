@@ -1,0 +1,57 @@
+#include "train/state.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "neap/error.h"
+
+namespace neap {
+namespace {
+
+Tensor parameter(const char* name, Init init) {
+  return {.name = name, .type = {DType::kF32, {1000}}, .role = Role::kParameter, .trainable = true, .init = init};
+}
+
+TEST(InitialValue, DependsOnSeedAndNameAlone) {
+  const auto a = initial_value(parameter("a", Init::normal(1)), 0);
+  EXPECT_EQ(a, initial_value(parameter("a", Init::normal(1)), 0));
+  EXPECT_NE(a, initial_value(parameter("a", Init::normal(1)), 1));
+  EXPECT_NE(a, initial_value(parameter("b", Init::normal(1)), 0));
+}
+
+TEST(InitialValue, HasTheAskedSpread) {
+  const auto bytes = initial_value(parameter("a", Init::uniform(0.5)), 0);
+  std::vector<float> values(1000);
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  double sum = 0;
+  double squares = 0;
+  for (const float v : values) {
+    EXPECT_LE(std::abs(v), 0.5F);
+    sum += v;
+    squares += static_cast<double>(v) * v;
+  }
+  EXPECT_NEAR(sum / 1000, 0, 0.03);
+  EXPECT_NEAR(squares / 1000, 0.25 / 3, 0.01);
+}
+
+TEST(Matches, KnowsStarAndQuestionMark) {
+  EXPECT_TRUE(matches("blocks.*.weight", "blocks.0.fc1.weight"));
+  EXPECT_TRUE(matches("*", ""));
+  EXPECT_TRUE(matches("fc?", "fc1"));
+  EXPECT_FALSE(matches("fc?", "fc"));
+  EXPECT_FALSE(matches("fc1", "fc12"));
+  EXPECT_FALSE(matches("*.bias", "fc1.weight"));
+  EXPECT_FALSE(matches(std::string(40, '*') + "x", std::string(5000, 'y')));  // in no time
+}
+
+TEST(Freeze, RefusesAPatternThatMatchesNothing) {
+  Graph graph;
+  graph.add(parameter("fc1.weight", {}));
+  freeze(graph, {"fc*"});
+  EXPECT_FALSE(graph.tensors[0].trainable);
+  EXPECT_THROW(freeze(graph, {"conv*"}), UserError);
+}
+
+}  // namespace
+}  // namespace neap

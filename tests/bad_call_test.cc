@@ -1,0 +1,96 @@
+// Calls that must be refused: one line that says what is wrong, exit status 2, nothing written.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/program.h"
+
+namespace neap {
+namespace {
+
+void expect_refused(const std::string& arguments, const std::string& names, int status = 2) {
+  const Outcome o = run_neap(arguments);
+  EXPECT_EQ(o.status, status) << arguments << "\n" << o.err;
+  EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << arguments << "\n" << o.err;
+  EXPECT_NE(o.err.find(names), std::string::npos) << arguments << "\n" << o.err;
+}
+
+TEST(BadCall, Flags) {
+  expect_refused("", "subcommand");
+  expect_refused("trian mlp", "did you mean 'train'?");
+  expect_refused("train", "MODEL");
+  expect_refused("train mlp --step 5", "--step");
+  expect_refused("train mlp --batch 0", "--batch");
+  expect_refused("train mlp --batch ten", "--batch");
+  expect_refused("train mlp --optimizer adagrad", "adagrad");
+  expect_refused("train mlp --lr nan --steps 1", "learning rate");
+  expect_refused("train mlp --momentum 2 --steps 1", "momentum");
+  expect_refused("train mlp --schedule sine", "sine");
+  expect_refused("train mlp --budget lots", "--budget");
+  expect_refused("train mlp --device tpu", "--device");
+  expect_refused("train mlp --freeze nothing.*", "nothing.*");
+  expect_refused("train mlp --resume", "--checkpoint");
+  expect_refused("train mlp --eval validation", "--validation");
+  expect_refused("train mlp --save weights.txt", "weights.txt");
+}
+
+TEST(BadCall, Models) {
+  expect_refused("train mpl", "mpl");
+  expect_refused("train mlp:width=3", "width");
+  expect_refused("train mlp:hidden=many", "many");
+  expect_refused("train gpt-mini --length 4000", "4000");
+}
+
+TEST(BadCall, BudgetBelowTheMinimum) {
+  expect_refused("train mlp --budget 1KiB", "minimum", 3);
+  expect_refused("plan mlp --budget 1KiB --json /dev/null", "minimum", 3);
+}
+
+TEST(BadCall, Config) {
+  const ScratchFolder folder;
+  write_text(folder / "a.ini", "steps = 1\nstpes = 2\n");
+  expect_refused("train mlp --config " + (folder / "a.ini"), "did you mean 'steps'?");
+  expect_refused("train mlp --config " + (folder / "missing.ini"), "missing.ini");
+  write_text(folder / "b.ini", "batch = lots\n");
+  expect_refused("train mlp --config " + (folder / "b.ini"), "batch");
+}
+
+TEST(BadCall, Data) {
+  const ScratchFolder folder;
+  write_text(folder / "empty.txt", "");
+  write_text(folder / "short.txt", "abc");
+  write_text(folder / "broken.npz", "PK\x03\x04 not a zip");
+  write_text(folder / "broken.gz", std::string("\x1f\x8b\x08\x00garbage", 11));
+  expect_refused("train gpt-mini --steps 1 --data " + (folder / "empty.txt"), "empty.txt");
+  expect_refused("train gpt-mini --steps 1 --data " + (folder / "short.txt"), "short.txt");
+  expect_refused("train gpt-mini --steps 1 --data " + (folder / "missing.txt"), "missing.txt");
+  expect_refused("train mlp --steps 1 --data " + (folder / "broken.npz"), "broken.npz");
+  expect_refused("train mlp --steps 1 --data " + (folder / "broken.gz") + "," + (folder / "broken.gz"), "broken.gz");
+  expect_refused("train mlp --steps 1 --batch 70000 --data fashion-mnist", "70000");
+}
+
+TEST(BadCall, Outputs) {
+  const ScratchFolder folder;
+  expect_refused("train mlp --steps 1 --json /nowhere/at/all.json", "/nowhere/at/all.json");
+  expect_refused("train mlp --steps 1 --save /nowhere/at/all.safetensors", "/nowhere/at/all.safetensors");
+  EXPECT_TRUE(folder.files().empty());
+}
+
+TEST(BadCall, WeightsAndCheckpoints) {
+  const ScratchFolder folder;
+  write_text(folder / "bad.safetensors", std::string("\xff\xff\xff\xff\xff\xff\xff\x7f{", 9));
+  expect_refused("train mlp --steps 1 --init " + (folder / "bad.safetensors"), "bad.safetensors");
+  const std::string dir = folder / "run";
+  ASSERT_EQ(run_neap("train mlp --steps 2 --checkpoint " + dir).status, 0);
+  expect_refused("train mlp:hidden=64 --steps 3 --resume --checkpoint " + dir, "model");
+  expect_refused("train mlp --seed 5 --steps 3 --resume --checkpoint " + dir, "seed");
+  std::string bytes = read_file(dir + "/checkpoint.safetensors");
+  bytes[bytes.size() - 100] = static_cast<char>(bytes[bytes.size() - 100] ^ 1);
+  write_text(dir + "/checkpoint.safetensors", bytes);
+  expect_refused("train mlp --steps 3 --resume --checkpoint " + dir, "damaged");
+  write_text(dir + "/checkpoint.safetensors", bytes.substr(0, bytes.size() / 2));
+  expect_refused("train mlp --steps 3 --resume --checkpoint " + dir, "checkpoint.safetensors");
+}
+
+}  // namespace
+}  // namespace neap

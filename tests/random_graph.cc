@@ -1,0 +1,78 @@
+#include "tests/random_graph.h"
+
+#include <fmt/format.h>
+
+#include "autodiff/autodiff.h"
+#include "core/random.h"
+#include "train/optimizer.h"
+
+namespace neap {
+namespace {
+
+constexpr std::int64_t kRows = 6;
+constexpr std::int64_t kWidth = 48;  // 64-byte lines end inside rows
+
+class Maker {
+ public:
+  explicit Maker(std::uint64_t seed) : random_(seed) {}
+
+  Graph run() {
+    pool_ = {g_.input("x", DType::kF32, {kRows, kWidth})};
+    shared_ = g_.parameter("shared", {kWidth, kWidth}, Init::normal(0.1));
+    const auto nodes = 4 + random_.below(20);
+    for (std::uint64_t i = 0; i < nodes; ++i) pool_.push_back(grow(i));
+    Value sum = pool_.back();
+    for (int i = 0; i < 3; ++i) sum = g_("add", {sum, pick()});
+    const Value loss = g_("reduce_mean", {g_("mul", {sum, sum})}, {{"keepdims", std::int64_t{0}}}, "loss");
+    g_.output("loss", loss);
+    append_updates(g_, differentiate(g_, loss, g_.graph().with_role(Role::kParameter)), {.name = "sgd", .lr = 0.1});
+    return g_.take();
+  }
+
+ private:
+  Value pick() { return pool_[random_.below(pool_.size())]; }
+
+  Value weight(std::uint64_t i) {
+    if (random_.below(3) == 0) return shared_;
+    return g_.parameter(fmt::format("w{}", i), {kWidth, kWidth}, Init::normal(0.1));
+  }
+
+  // Through the halves of a tensor and back: slices are views, the concatenation is made of its parts.
+  Value halves(Value x) {
+    const Value top = g_("slice", {x}, {{"starts", Ints{0}}, {"ends", Ints{kRows / 2}}, {"axes", Ints{0}}});
+    const Value low = g_("slice", {x}, {{"starts", Ints{kRows / 2}}, {"ends", Ints{kRows}}, {"axes", Ints{0}}});
+    return g_("concat", {g_("gelu", {low}), g_("tanh", {top})}, {{"axis", std::int64_t{0}}});
+  }
+
+  Value grow(std::uint64_t i) {
+    const Value x = pick();
+    switch (random_.below(9)) {
+      case 0: return g_("relu", {x});
+      case 1: return g_("gelu", {x});
+      case 2: return g_("add", {x, pick()});
+      case 3: return g_("mul", {x, pick()});
+      case 4: return g_("linear", {x, weight(i)});
+      case 5: return g_("softmax", {x});
+      case 6: return halves(x);
+      case 7: {
+        const Value flat = g_("reshape", {x}, {{"shape", Shape{kRows * kWidth}}});
+        return g_("reshape", {g_("sigmoid", {flat})}, {{"shape", Shape{kRows, kWidth}}});
+      }
+      default: {
+        const auto key = static_cast<std::int64_t>(i);
+        return g_("dropout", {x, g_.random_key()}, {{"p", 0.25}, {"key", key}});
+      }
+    }
+  }
+
+  RandomStream random_;
+  Builder g_;
+  Values pool_;
+  Value shared_;
+};
+
+}  // namespace
+
+Graph random_training_graph(std::uint64_t seed) { return Maker(seed).run(); }
+
+}  // namespace neap
