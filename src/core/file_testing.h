@@ -71,7 +71,7 @@ std::string user_error(Call&& call) {
   try {
     call();
   } catch (const UserError& error) {
-    const std::string what = error.what();
+    std::string what = error.what();
     EXPECT_EQ(what.find('\n'), std::string::npos) << what;
     return what;
   }

@@ -90,7 +90,7 @@ TEST(SafeTensors, NoTensorsAtAll) {
 
 TEST(SafeTensors, RefusesToWriteWhatCannotBeRead) {
   const TempDir dir;
-  const auto write = [&](std::vector<SafeTensor> tensors, SafeTensorsMetadata metadata = {}) {
+  const auto write = [&](const std::vector<SafeTensor>& tensors, const SafeTensorsMetadata& metadata = {}) {
     return [&dir, tensors, metadata] { write_safetensors(dir / "m", tensors, metadata); };
   };
   const SafeTensor b = tensor("b", DType::kU8, {3}, kBytes);

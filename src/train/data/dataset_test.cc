@@ -1,6 +1,7 @@
 #include "train/data/dataset.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <set>
@@ -24,6 +25,7 @@ std::vector<T> values(const Dataset& data, std::string_view name, const std::vec
                       const Augment& augment = {}) {
   const std::size_t field = data.field(name);
   std::vector<T> out(static_cast<std::size_t>(sample_bytes(data.fields()[field])) / sizeof(T) * indices.size());
+  std::memset(out.data(), 0xff, out.size() * sizeof(T));  // NaN: what is not written shows
   data.fill(indices, field, reinterpret_cast<std::byte*>(out.data()), augment);
   return out;
 }
@@ -84,6 +86,15 @@ TEST(ImagePair, ImagesAreCutAndPaddedAroundTheCentre) {
             (std::vector<int>{4, 4, 4, 5, 5, 5, 6, 6, 6, 7, 7, 7}));
 }
 
+TEST(ImagePair, PaddingIsBlackBeforeNormalisation) {
+  const TempDir dir;
+  DatasetOptions options;
+  options.image = 4;
+  options.mean = {0.25F};
+  options.deviation = {0.5F};
+  EXPECT_EQ(values<float>(*open_dataset(small_pair(dir), options), "image", {1})[0], -0.5F);
+}
+
 TEST(ImagePair, ChannelsAreNormalisedEachByItsOwn) {
   const TempDir dir;
   const auto x = dir.file("x.npy", npy<std::uint8_t>("|u1", "(1, 1, 2, 3)", {0, 51, 102, 153, 204, 255}));
@@ -135,8 +146,6 @@ TEST(Augmentation, FlipsAndShifts) {
 }
 
 TEST(Augmentation, DependsOnSeedEpochAndSampleAlone) {
-  DatasetOptions options;
-  options.wanted = {};
   const TempDir dir;
   std::vector<std::uint8_t> pixels(64UL * 8 * 8);
   for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * 37 % 251);
