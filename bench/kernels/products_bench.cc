@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
 #include <string>
 #include <vector>
 
+#include "core/bytes.h"
 #include "core/random.h"
 #include "ops/evaluate.h"
 
@@ -29,17 +28,15 @@ struct Case {
   std::int64_t bound = 256;  // of integers
 };
 
-neap::HostTensor random_values(const TensorType& type, std::int64_t bound) {
-  neap::HostTensor t(type);
+void fill(const TensorType& type, std::int64_t bound, std::byte* at) {
   neap::RandomStream random(1);
   for (std::int64_t i = 0; i < type.elements(); ++i) {
     const double unit = random.uniform();
-    if (type.dtype == DType::kF32) t.floats()[i] = static_cast<float>(2 * unit - 1);
-    if (type.dtype == DType::kI32)
-      t.as<std::int32_t>()[i] = static_cast<std::int32_t>(unit * static_cast<double>(bound));
-    if (type.dtype == DType::kU64) t.as<std::uint64_t>()[i] = random.next();
+    if (type.dtype == DType::kF32) reinterpret_cast<float*>(at)[i] = static_cast<float>(2 * unit - 1);
+    if (type.dtype == DType::kI32) {
+      reinterpret_cast<std::int32_t*>(at)[i] = static_cast<std::int32_t>(unit * static_cast<double>(bound));
+    }
   }
-  return t;
 }
 
 double best_seconds(neap::Kernel& kernel, const neap::Buffers& buffers) {
@@ -59,20 +56,28 @@ void run(const Case& c, const neap::KernelEntry& entry) {
   neap::Prepared prepared = entry.prepare(call);
   auto* kernel = std::get_if<std::unique_ptr<neap::Kernel>>(&prepared);
   if (kernel == nullptr) return;
-  std::vector<neap::HostTensor> tensors;
-  for (const auto& type : c.inputs) tensors.push_back(type ? random_values(*type, c.bound) : neap::HostTensor());
-  std::vector<neap::HostTensor> results;
-  for (const TensorType& type : call.outputs) results.emplace_back(type);
+  const std::int64_t workspace = (*kernel)->workspace_bytes();
+  std::int64_t total = neap::align_up(workspace);
+  for (const auto& type : c.inputs) total += type ? neap::align_up(type->bytes()) : 0;
+  for (const TensorType& type : call.outputs) total += neap::align_up(type.bytes());
+  // As in training: one arena, of huge pages.
+  const auto device = neap::make_cpu_device(0);
+  const auto arena = device->make_arena(total, false);
+  std::byte* next = arena->base() + neap::align_up(workspace);
   std::vector<const std::byte*> in;
   std::vector<std::byte*> out;
-  for (std::size_t i = 0; i < tensors.size(); ++i) in.push_back(c.inputs[i] ? tensors[i].data.data() : nullptr);
-  for (auto& t : results) out.push_back(t.data.data());
-  const auto bytes = static_cast<std::size_t>((*kernel)->workspace_bytes());
-  auto* workspace = static_cast<std::byte*>(std::aligned_alloc(64, bytes / 64 * 64 + 64));
-  const double s = best_seconds(**kernel, {.inputs = in, .outputs = out, .workspace = workspace});
+  for (const auto& type : c.inputs) {
+    in.push_back(type ? next : nullptr);
+    if (type) fill(*type, c.bound, next);
+    next += type ? neap::align_up(type->bytes()) : 0;
+  }
+  for (const TensorType& type : call.outputs) {
+    out.push_back(next);
+    next += neap::align_up(type.bytes());
+  }
+  const double s = best_seconds(**kernel, {.inputs = in, .outputs = out, .workspace = arena->base()});
   fmt::print("{:34} {:7} {:8.3f} ms {:8.1f} GFLOP/s {:7.1f} GB/s  workspace {} KiB\n", c.label, entry.name, s * 1e3,
-             neap::flops_of(call) / s * 1e-9, neap::traffic_of(call) / s * 1e-9, bytes / 1024);
-  std::free(workspace);
+             neap::flops_of(call) / s * 1e-9, neap::traffic_of(call) / s * 1e-9, workspace / 1024);
 }
 
 TensorType f32(Shape shape) { return {DType::kF32, std::move(shape)}; }

@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "neap/error.h"
+#include "train/data/dataset.h"
 
 namespace neap::testing {
 
@@ -131,6 +133,31 @@ inline std::string zip(const std::vector<ZipPart>& parts, std::string_view comme
          little(static_cast<U16>(end64 ? 0xffff : count)) + little(end64 ? ~0U : static_cast<U32>(directory.size())) +
          little(end64 ? ~0U : static_cast<U32>(start)) + little(static_cast<U16>(comment.size()));
   return out.append(comment);
+}
+
+// A field of these samples.
+template <class T>
+std::vector<T> values(const Dataset& data, std::string_view name, const std::vector<std::uint64_t>& indices,
+                      const Augment& augment = {}) {
+  const std::size_t field = data.field(name);
+  std::vector<T> out(static_cast<std::size_t>(sample_bytes(data.fields()[field])) / sizeof(T) * indices.size());
+  std::memset(out.data(), 0xff, out.size() * sizeof(T));  // NaN: what is not written shows
+  data.fill(indices, field, reinterpret_cast<std::byte*>(out.data()), augment);
+  return out;
+}
+
+// Pixels as they are, so that tests can name them.
+inline DatasetOptions plain_pixels() {
+  DatasetOptions options;
+  options.mean = {0};
+  options.deviation = {1.0F / 255.0F};
+  return options;
+}
+
+inline std::vector<int> rounded(const std::vector<float>& floats) {
+  std::vector<int> out;
+  for (const float f : floats) out.push_back(static_cast<int>(std::lround(f)));
+  return out;
 }
 
 }  // namespace neap::testing

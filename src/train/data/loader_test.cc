@@ -94,13 +94,17 @@ class CountingSet final : public Dataset {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(dst) % 64, 0U);
     auto* to = reinterpret_cast<std::int32_t*>(dst);
     for (const std::uint64_t index : indices) {
-      if (index == bad_) throw UserError("sample cannot be read");
+      if (index == bad_) {
+        failed = true;
+        throw UserError("sample cannot be read");
+      }
       *to++ = static_cast<std::int32_t>(field == 0 ? index : augment.epoch);
       if (field == 1) *to++ = static_cast<std::int32_t>(augment.seed);
     }
     if (field == 0) ++filled;
   }
   mutable std::atomic<int> filled = 0;
+  mutable std::atomic<bool> failed = false;
 
  private:
   std::uint64_t bad_;
@@ -110,6 +114,11 @@ std::int32_t number(const Loader::Batch& batch, std::size_t field, std::size_t a
   std::int32_t value = 0;
   std::memcpy(&value, batch.fields[field].data() + at * 4, 4);
   return value;
+}
+
+template <class Condition>
+void wait_until(Condition&& holds) {
+  for (int i = 0; i < 5000 && !holds(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 TEST(Loader, HandsOverTheSamplersBatchesInOrder) {
@@ -137,16 +146,19 @@ TEST(Loader, StaysWithinItsRing) {
   const auto data = std::make_shared<CountingSet>();
   Loader loader(data, Sampler({.size = 12, .batch = 2}));
   loader.next();
-  for (int i = 0; i < 100 && data->filled < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  wait_until([&] { return data->filled >= 2; });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(data->filled, 2);
   loader.release();
-  for (int i = 0; i < 1000 && data->filled < 3; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  wait_until([&] { return data->filled >= 3; });
   EXPECT_EQ(data->filled, 3);
 }
 
 TEST(Loader, AnErrorArrivesAfterTheBatchesBeforeIt) {
-  Loader loader(std::make_shared<CountingSet>(5), Sampler({.size = 12, .batch = 2, .shuffle = false}));
+  const auto data = std::make_shared<CountingSet>(5);
+  Loader loader(data, Sampler({.size = 12, .batch = 2, .shuffle = false}), {}, 4);
+  wait_until([&] { return data->failed.load(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the thread is gone now, its batches are not
   EXPECT_EQ(number(loader.next(), 0, 0), 0);
   EXPECT_EQ(number(loader.next(), 0, 0), 2);
   for (int i = 0; i < 3; ++i) expect_user_error([&] { loader.next(); }, {"cannot be read"});
