@@ -174,7 +174,9 @@ class Trainer::Impl {
   void load_state() {
     for (std::uint32_t i = 0; i < graph().tensors.size(); ++i) {
       const Tensor& t = graph().tensors[i];
-      if (is_state(t.role)) executor_->write({i}, initial_value(t, options_.seed).data());
+      if (!is_state(t.role)) continue;
+      const bool is_ready = t.data && t.outside_axes.empty();  // no copy in between: it may be large
+      executor_->write({i}, is_ready ? t.data->data() : initial_value(t, options_.seed).data());
     }
     if (!options_.init.empty()) load(SafeTensorsFile(options_.init), options_.init, false);
     if (!options_.resume) return;
