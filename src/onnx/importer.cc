@@ -76,10 +76,10 @@ const Operand& Importer::operand(const std::string& name) const {
   return *found;
 }
 
-Value Importer::result(const std::string& name) {
+Value Importer::result(const std::string& name, const Perm& perm) {
   const pb::NodeProto none;
   Context c(none, 0, {operand(name)}, target_, this);
-  return c.in(0);
+  return c.moved(0, perm);
 }
 
 void Importer::add_initializers(const pb::GraphProto& graph, Names& names, bool trains) {

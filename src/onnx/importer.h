@@ -38,8 +38,8 @@ class Importer {
   // The shapes of inputs, as numbers, by name.
   void run(const std::map<std::string, Shape>& input_shapes);
 
-  // A result in ONNX's order of axes.
-  Value result(const std::string& name);
+  // A result with its axes in this order; empty: ONNX's.
+  Value result(const std::string& name, const Perm& perm = {});
   const Operand& operand(const std::string& name) const;
   const ImportOptions& options() const { return options_; }
   Builder& builder() { return target_.g; }
