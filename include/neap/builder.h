@@ -81,8 +81,10 @@ class Builder {
   Builder& operator=(const Builder&) = delete;
 
   Value input(std::string name, DType dtype, Shape shape);
-  Value parameter(const std::string& name, Shape shape, Init init);     // f32, trained
-  Value buffer(const std::string& name, Shape shape, double fill = 0);  // f32, kept from step to step, not trained
+  // f32, trained. `axes`: the layout that it has in files, as in Given.
+  Value parameter(const std::string& name, Shape shape, Init init, std::vector<int> axes = {});
+  // f32, kept from step to step, not trained.
+  Value buffer(const std::string& name, Shape shape, double fill = 0);
   // The same with values from outside; `shape` is the one here. The names are taken as they are, without the scope.
   Value parameter(const std::string& name, Shape shape, Given given);
   Value buffer(const std::string& name, Shape shape, Given given);

@@ -27,12 +27,13 @@ Value Builder::input(std::string name, DType dtype, Shape shape) {
   return graph_->add({.name = std::move(name), .type = {dtype, std::move(shape)}, .role = Role::kInput});
 }
 
-Value Builder::parameter(const std::string& name, Shape shape, Init init) {
+Value Builder::parameter(const std::string& name, Shape shape, Init init, std::vector<int> axes) {
   return graph_->add({.name = scope_ + name,
                       .type = {DType::kF32, std::move(shape)},
                       .role = Role::kParameter,
                       .trainable = true,
-                      .init = init});
+                      .init = init,
+                      .outside_axes = std::move(axes)});
 }
 
 Value Builder::buffer(const std::string& name, Shape shape, double fill) {

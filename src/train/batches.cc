@@ -7,9 +7,6 @@
 namespace neap {
 namespace {
 
-// Inputs that come with a batch; the others are named "step.".
-bool is_data(const Tensor& t) { return t.role == Role::kInput && !t.name.starts_with("step."); }
-
 Field field_of(const Tensor& t) {
   const std::vector<Dim>& dims = t.type.shape.dims();
   return {.name = t.name,
@@ -20,19 +17,20 @@ Field field_of(const Tensor& t) {
 
 DatasetOptions options_for(const TrainOptions& options, const ModelSpec& spec, const Graph& graph) {
   DatasetOptions out;
-  const bool is_images = spec.info->task == Task::kImages;
   out.seed = options.seed;
   out.validation_fraction = options.validation;
-  if (is_images) {
-    out.image = spec.context.image;
-    out.channels = spec.context.channels;
-    out.classes = spec.context.classes;
-  } else {
-    out.length = spec.context.length;
-    out.vocab = spec.context.classes;
-  }
   for (const Tensor& t : graph.tensors) {
-    if (is_data(t)) out.wanted.push_back(field_of(t));
+    if (!is_data(t)) continue;
+    const Field& field = out.wanted.emplace_back(field_of(t));
+    if (field.image) {
+      out.image = field.sample_shape.size(0);
+      out.channels = field.sample_shape.size(2);
+    } else if (field.sample_shape.rank() == 0) {
+      out.classes = spec.model->bound(t.name);
+    } else {
+      out.length = field.sample_shape.size(0);
+      out.vocab = spec.model->bound(t.name);
+    }
   }
   return out;
 }
@@ -78,13 +76,13 @@ std::shared_ptr<const Dataset> open_evaluation(const TrainOptions& options, cons
 Batches::Batches(const TrainOptions& options, const ModelSpec& spec, const Graph& graph)
     : data_(open_training(options, spec, graph)),
       sampling_{.size = data_->size(),
-                .batch = static_cast<std::uint64_t>(spec.batch),
+                .batch = static_cast<std::uint64_t>(spec.batch()),
                 .seed = options.seed,
                 .shuffle = options.shuffle},
       augment_{.flip = options.flip, .crop_padding = options.crop, .seed = options.seed} {
   if (sampling_.batch > sampling_.size) {
     throw UserError(
-        fmt::format("--batch {} is more than the {} samples of '{}'", spec.batch, data_->size(), options.data));
+        fmt::format("--batch {} is more than the {} samples of '{}'", spec.batch(), data_->size(), options.data));
   }
   for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
     if (is_data(graph.tensors[i])) inputs_.emplace_back(TensorId{i}, data_->field(graph.tensors[i].name));
