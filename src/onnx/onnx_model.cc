@@ -10,6 +10,7 @@
 
 #include "core/file.h"
 #include "neap/error.h"
+#include "neap/onnx.h"
 #include "onnx/attach_loss.h"
 #include "onnx/importer.h"
 #include "onnx/patterns/patterns.h"
