@@ -77,7 +77,7 @@ Shape pooled(const Shape& x, const Attrs& attrs) {
   const bool ceil = attrs.integer("ceil_mode", 0) != 0;
   Shape y{x[0]};
   for (int i = 0; i < axes; ++i) {
-    const WindowAxis& axis = window.axis(i + 2 - axes);
+    const WindowAxis& axis = window.axis(i, axes);
     if (axis.pad_begin < 0 || axis.pad_end < 0 || axis.pad_begin >= axis.extent() || axis.pad_end >= axis.extent()) {
       throw UserError(fmt::format("pads must be smaller than the window of {}", axis.extent()));
     }
@@ -96,7 +96,7 @@ Shape pooled_globally(const Shape& x) {
 
 GlobalShape global_shape(const Shape& x) {
   const Plane plane = plane_of(x);
-  return {.n = x.size(0), .rows = plane.h * plane.w, .c = x.size(-1)};
+  return {.n = x.size(0), .rows = plane.d * plane.h * plane.w, .c = x.size(-1)};
 }
 
 DType tap_type(const Attrs& attrs) {

@@ -36,6 +36,7 @@ std::vector<std::pair<Shape, Attrs>> cases() {
       {{2, 5, 6, 17}, {{"kernel", two(2, 2)}, {"strides", two(2, 4)}, {"ceil_mode", 1}}},
       {{1, 6, 6, 4}, {{"kernel", two(3, 3)}, {"strides", two(2, 2)}, {"pads", Ints{0, 1, 1, 0}}, {"ceil_mode", 1}}},
       {{2, 9, 5}, {{"kernel", Ints{3}}, {"strides", Ints{2}}, {"pads", Ints{1, 1}}}},
+      {{2, 4, 5, 3, 2}, {{"kernel", Ints{2, 3, 2}}, {"strides", Ints{2, 1, 1}}, {"pads", Ints{1, 1, 0, 0, 1, 1}}}},
       {{1, 20, 18, 2}, {{"kernel", two(17, 17)}}},  // more than 256 places: an index of 32 bits
   };
 }
@@ -54,7 +55,8 @@ TEST(AveragePool, KernelsAgreeAndGradientHolds) {
 }
 
 TEST(GlobalPool, KernelsAgreeAndGradientHolds) {
-  for (const Shape& shape : {Shape{2, 3, 5, 16}, Shape{3, 7, 33}, Shape{1, 40, 1, 3}, Shape{2, 1, 1, 1}}) {
+  for (const Shape& shape :
+       {Shape{2, 3, 5, 16}, Shape{3, 7, 33}, Shape{1, 40, 1, 3}, Shape{2, 1, 1, 1}, Shape{2, 3, 2, 2, 3}}) {
     check_op({.op = "global_average_pool", .inputs = {{DType::kF32, shape}}});
     check_op(pool_case("global_max_pool", shape));
   }
