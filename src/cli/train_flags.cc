@@ -11,7 +11,8 @@ namespace {
 void add_model_flags(CLI::App& app, TrainOptions& o) {
   app.add_option("MODEL", o.model, "a built-in model, with parameters where wanted (lstm-lm:hidden=1024), or FILE.onnx")
       ->required();
-  app.add_option("--data", o.data, "fashion-mnist, IDX/NPY/NPZ files, a text or token file, or synthetic");
+  app.add_option("--data", o.data,
+                 "fashion-mnist, IDX/NPY/NPZ files (A=X.npy,B=Y.npy by name), a text or token file, or synthetic");
   app.add_option("--batch", o.batch, "samples a step")->check(CLI::PositiveNumber);
   app.add_option("--length", o.length, "time steps of a language model")->check(CLI::PositiveNumber);
   app.add_option("--image", o.image, "side of the images")->check(CLI::PositiveNumber);

@@ -3,16 +3,17 @@
 #include <fmt/format.h>
 
 #include "neap/error.h"
+#include "train/data/wanted.h"
 
 namespace neap {
 namespace {
 
-Field field_of(const Tensor& t) {
+Field field_of(const Tensor& t, const Model& model) {
   const std::vector<Dim>& dims = t.type.shape.dims();
   return {.name = t.name,
           .dtype = t.type.dtype,
           .sample_shape = Shape(std::vector<Dim>(dims.begin() + 1, dims.end())),
-          .image = t.name == "image"};
+          .bound = model.bound(t.name)};
 }
 
 DatasetOptions options_for(const TrainOptions& options, const ModelSpec& spec, const Graph& graph) {
@@ -20,43 +21,17 @@ DatasetOptions options_for(const TrainOptions& options, const ModelSpec& spec, c
   out.seed = options.seed;
   out.validation_fraction = options.validation;
   for (const Tensor& t : graph.tensors) {
-    if (!is_data(t)) continue;
-    const Field& field = out.wanted.emplace_back(field_of(t));
-    if (field.image) {
-      out.image = field.sample_shape.size(0);
-      out.channels = field.sample_shape.size(2);
-    } else if (field.sample_shape.rank() == 0) {
-      out.classes = spec.model->bound(t.name);
-    } else {
-      out.length = field.sample_shape.size(0);
-      out.vocab = spec.model->bound(t.name);
-    }
+    if (is_data(t)) out.wanted.push_back(field_of(t, *spec.model));
   }
+  if (out.wanted.empty()) throw UserError(fmt::format("model '{}' has no inputs", spec.model->name()));
+  if (const auto image = roles_of(out.wanted).image) out.wanted[*image].image = true;
   return out;
-}
-
-void check_fits(const Dataset& data, const std::string& spec, const Graph& graph) {
-  for (const Tensor& t : graph.tensors) {
-    if (!is_data(t)) continue;
-    const Field want = field_of(t);
-    const Field& have = data.fields()[data.field(t.name)];
-    if (have.dtype == want.dtype && have.sample_shape == want.sample_shape) continue;
-    throw UserError(fmt::format("data '{}': field '{}' is {}{} a sample, the model takes {}{}", spec, t.name,
-                                name(have.dtype), have.sample_shape.text(), name(want.dtype),
-                                want.sample_shape.text()));
-  }
-}
-
-std::shared_ptr<const Dataset> open(const std::string& spec, const DatasetOptions& options, const Graph& graph) {
-  auto data = open_dataset(spec, options);
-  check_fits(*data, spec, graph);
-  return data;
 }
 
 }  // namespace
 
 std::shared_ptr<const Dataset> open_training(const TrainOptions& options, const ModelSpec& spec, const Graph& graph) {
-  return open(options.data, options_for(options, spec, graph), graph);
+  return open_dataset(options.data, options_for(options, spec, graph));
 }
 
 std::shared_ptr<const Dataset> open_evaluation(const TrainOptions& options, const ModelSpec& spec, const Graph& graph) {
@@ -70,7 +45,7 @@ std::shared_ptr<const Dataset> open_evaluation(const TrainOptions& options, cons
     throw UserError("--eval validation needs --validation SHARE, the part of the data to hold out");
   }
   if (!is_split) o.validation_fraction = 0;
-  return open(is_split ? options.data : options.eval, o, graph);
+  return open_dataset(is_split ? options.data : options.eval, o);
 }
 
 Batches::Batches(const TrainOptions& options, const ModelSpec& spec, const Graph& graph)
