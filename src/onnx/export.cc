@@ -11,9 +11,9 @@
 namespace neap::onnx {
 namespace {
 
-constexpr std::size_t kInlineBytes = 1024;         // smaller tensors stay in the model's own file
+constexpr std::size_t kInlineBytes = 1024;             // smaller tensors stay in the model's own file
 constexpr std::size_t kLargestInline = 1'500'000'000;  // protobuf ends at 2 GiB
-constexpr std::uint64_t kPage = 4096;              // so that readers can map what they need
+constexpr std::uint64_t kPage = 4096;                  // so that readers can map what they need
 
 void clear_values(pb::TensorProto& t) {
   t.clear_float_data();
@@ -29,8 +29,7 @@ void clear_values(pb::TensorProto& t) {
 // The values to write, in the type of the file.
 std::string values_of(const pb::TensorProto& t, ExternalFiles& files, const WeightReader& weight) {
   const auto type = dtype_of(t.data_type(), true);
-  const std::span<const std::byte> trained =
-      type == DType::kF32 ? weight(t.name()) : std::span<const std::byte>();
+  const std::span<const std::byte> trained = type == DType::kF32 ? weight(t.name()) : std::span<const std::byte>();
   if (!trained.empty()) return raw_as(t, trained);
   const Constant as_read = read_tensor(t, nullptr, &files, false);
   return {reinterpret_cast<const char*>(as_read.data->data()), as_read.data->size()};

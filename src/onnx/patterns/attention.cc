@@ -200,7 +200,8 @@ std::optional<Replacement> joined(const Match& m, const Node& node) {
   const char* op = is_same ? "identity" : "transpose";
   Attrs attrs;
   if (!is_same) attrs.set("perm", whole);
-  return Replacement{.nodes = {{.op = &op_named(op), .inputs = {first->inputs[0]}, .attrs = attrs}}, .outputs = {{0, 0}}};
+  return Replacement{.nodes = {{.op = &op_named(op), .inputs = {first->inputs[0]}, .attrs = attrs}},
+                     .outputs = {{0, 0}}};
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ class Match {
   int readers(TensorId id) const { return readers_[id.index]; }
   // A constant whose elements are all one number.
   std::optional<double> number(TensorId id) const;
-  // Through reshapes, casts to the same type and the like down to what holds the values; `id` itself when there is none.
+  // Through reshapes, casts to the same type and the like down to what holds the values; `id` itself when there is
+  // none.
   TensorId without_views(TensorId id) const;
   const Shape& shape(TensorId id) const { return graph_.at(id).type.shape; }
   // Is the tensor a parameter, constant or the like, that needs no node?
@@ -44,7 +45,7 @@ class Match {
 // What a pass puts in a node's place: nodes that may read any tensor made before it; the last one's outputs take the
 // place of the replaced node's, output by output.
 struct Replacement {
-  std::vector<Node> nodes;                      // op, inputs, attrs; inputs may name `made` tensors
+  std::vector<Node> nodes;                                   // op, inputs, attrs; inputs may name `made` tensors
   std::vector<std::pair<std::size_t, std::size_t>> outputs;  // of the replaced node's output i: (node, output)
 };
 

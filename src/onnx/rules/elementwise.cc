@@ -173,7 +173,9 @@ void is_inf(Context& c) {
 void bit_shift(Context& c) {
   Perm axes;
   const Values x = c.together({0, 1}, axes);
-  c.out(0, c.add("bit_shift", x, {{"direction", std::string(c.text("direction", "LEFT") == "RIGHT" ? "right" : "left")}}), axes);
+  c.out(0,
+        c.add("bit_shift", x, {{"direction", std::string(c.text("direction", "LEFT") == "RIGHT" ? "right" : "left")}}),
+        axes);
 }
 
 // The mask, where it is wanted, is where the result is not zero or the input was.

@@ -135,7 +135,8 @@ void pool(Context& c) {
   if (rounds_up) shorten(c, g);
   const bool is_dilated = std::any_of(g.dilations.begin(), g.dilations.end(), [](std::int64_t d) { return d > 1; });
   if (!is_max && rounds_up && is_dilated && c.integer("count_include_pad", 0) != 0) {
-    throw UserError("dilations with ceil_mode and count_include_pad are not supported: what to divide by is not defined");
+    throw UserError(
+        "dilations with ceil_mode and count_include_pad are not supported: what to divide by is not defined");
   }
   Attrs attrs = attrs_of(g);
   attrs.set("kernel", g.kernel);
@@ -250,16 +251,16 @@ void resize(Context& c) {
   }
   const Perm last = rank >= 3 ? channels_last(rank) : Perm{};
   const auto move = [&](const auto& v) { return rank >= 3 ? reordered(v, last) : v; };
-  Attrs attrs = {
-      {"sizes", move(s.sizes)},
-      {"scales", move(s.scales)},
-      {"mode", c.text("mode", "nearest")},
-      {"coordinate_transformation_mode", is_old ? std::string("asymmetric") : c.text("coordinate_transformation_mode", "half_pixel")},
-      {"nearest_mode", is_old ? std::string("floor") : c.text("nearest_mode", "round_prefer_floor")},
-      {"cubic_coeff_a", c.real("cubic_coeff_a", -0.75)},
-      {"exclude_outside", c.integer("exclude_outside", 0)},
-      {"antialias", c.integer("antialias", 0)},
-      {"extrapolation_value", c.real("extrapolation_value", 0)}};
+  Attrs attrs = {{"sizes", move(s.sizes)},
+                 {"scales", move(s.scales)},
+                 {"mode", c.text("mode", "nearest")},
+                 {"coordinate_transformation_mode",
+                  is_old ? std::string("asymmetric") : c.text("coordinate_transformation_mode", "half_pixel")},
+                 {"nearest_mode", is_old ? std::string("floor") : c.text("nearest_mode", "round_prefer_floor")},
+                 {"cubic_coeff_a", c.real("cubic_coeff_a", -0.75)},
+                 {"exclude_outside", c.integer("exclude_outside", 0)},
+                 {"antialias", c.integer("antialias", 0)},
+                 {"extrapolation_value", c.real("extrapolation_value", 0)}};
   if (!roi.empty()) {
     std::vector<double> starts(roi.begin(), roi.begin() + rank);
     std::vector<double> ends(roi.begin() + rank, roi.end());

@@ -36,7 +36,8 @@ void dft(Context& c) {
 
 void det(Context& c) { c.out(0, c.add("det", {c.in(0)})); }
 
-constexpr RuleEntry kRules[] = {{"DFT", dft}, {"Det", det}, {"HannWindow", window}, {"HammingWindow", window}, {"BlackmanWindow", window}};
+constexpr RuleEntry kRules[] = {
+    {"DFT", dft}, {"Det", det}, {"HannWindow", window}, {"HammingWindow", window}, {"BlackmanWindow", window}};
 
 }  // namespace
 
