@@ -1,7 +1,9 @@
 // col2im(x [N, C * taps, L]; image, kernel, strides, pads, dilations) -> y [N, image..., C]: the sum of the windows'
 // columns, as ONNX's Col2Im with channels last in the RESULT; x is as in ONNX (a channel's taps lie together, L counts
-// the windows). `image` has the sizes of the spatial axes (any number of them), `kernel` those of a window. f32.
-// im2col(y; kernel, strides, pads, dilations) -> x takes the columns out: the gradient of col2im.
+// the windows). `image` has the sizes of the spatial axes (any number of them), `kernel` those of a window.
+//
+// im2col(y [N, image..., C]; kernel, strides, pads, dilations) -> x takes the columns out. Each is the other's
+// gradient; f32.
 #include <algorithm>
 
 #include "ops/kernel.h"
