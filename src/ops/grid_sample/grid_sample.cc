@@ -95,8 +95,9 @@ struct Axis {
   void push(AxisTaps& taps, float at, float weight) const {
     const auto last = static_cast<float>(size - 1);
     const bool inside = at >= 0 && at <= last;
-    if (!inside && (how.padding == Padding::kZeros || std::isnan(at))) return;
+    if (!inside && how.padding == Padding::kZeros) return;
     if (how.padding == Padding::kReflection) at = std::trunc(reflected(at, low(), high()));
+    if (std::isnan(at)) return;
     taps.index[taps.count] = static_cast<std::int64_t>(std::clamp(at, 0.0F, last));
     taps.weight[taps.count++] = weight;
   }
