@@ -135,7 +135,8 @@ struct Axis {
 
 struct Problem {
   Axis d, h, w;
-  std::int64_t n, points, channels;
+  std::int64_t n, channels;
+  std::int64_t points = 1;
   int space;
 
   Problem(const Shape& x, const Shape& grid, const Attrs& attrs)
@@ -143,7 +144,6 @@ struct Problem {
         h{Sampling(attrs), x.size(-3)},
         w{Sampling(attrs), x.size(-2)},
         n(x.size(0)),
-        points(1),
         channels(x.size(-1)),
         space(x.rank() - 2) {
     for (int i = 1; i + 1 < grid.rank(); ++i) points *= grid.size(i);

@@ -27,7 +27,7 @@ void check_bytes(const OpCall& call) {
 // The types of the same op on floats.
 Types infer_like(std::string_view op, const OpCall& call) {
   OpCall plain{.op = &op_named(op), .attrs = call.attrs};
-  for (const std::size_t i : {0UL, 1UL}) plain.inputs.push_back(TensorType{DType::kF32, call.shape(i)});
+  for (const std::size_t i : {0UL, 1UL}) plain.inputs.emplace_back(TensorType{DType::kF32, call.shape(i)});
   return {{DType::kI32, plain.op->infer(plain)[0].shape}};
 }
 
