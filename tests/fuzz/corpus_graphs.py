@@ -78,8 +78,8 @@ def shapes():
     yield "gather_out_of_range", with_head([node("Gather", "w at", "g", name="bad"), node("Add", "x g", "h")], [weight("w", 2, 4), scalar("at", 9, np.int64)]), "bad_node"
     yield "split_mismatch", with_head([node("Split", "x sizes", "h rest", name="bad", axis=1)], [ints("sizes", 3, 9)]), "bad_node"
     yield "concat_mismatch", with_head([node("Concat", "x w", "h", name="bad", axis=1)], [weight("w", 2, 3, 4)]), "bad_node"
-    yield "lstm_other_hidden", with_head([node("LSTM", "x w r", "_ y_h", name="bad", hidden_size=5), node("Squeeze", "y_h zero1", "h")],
-                                         [weight("w", 1, 16, 3), weight("r", 1, 16, 4), ints("zero1", 0)], inputs={"x": [5, "batch", 3]}), "bad_node"
+    recurrent = [node("Transpose", "x", "t", perm=[1, 0, 2]), node("LSTM", "t w r", "_ y_h", name="bad", hidden_size=5), node("Squeeze", "y_h zero1", "h")]
+    yield "lstm_other_hidden", with_head(recurrent, [weight("w", 1, 16, 3), weight("r", 1, 16, 4), ints("zero1", 0)], inputs={"x": ["batch", 5, 3]}), "bad_node"
     yield "input_huge", with_head([node("Flatten", "pixels", "h")], inputs={"pixels": [HUGE, HUGE]}), "pixels"
     yield "input_negative", with_head([node("Relu", "pixels", "h")], inputs={"pixels": ["batch", -4]}), "pixels"
     made = with_head([node("Relu", "pixels", "h")], inputs={"pixels": ["batch", 4]})
