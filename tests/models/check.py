@@ -108,8 +108,12 @@ def check(folder):
 
 
 def main():
-    for folder in sys.argv[1:]:
-        print(json.dumps(check(pathlib.Path(folder))), flush=True)
+    for folder in map(pathlib.Path, sys.argv[1:]):
+        try:
+            row = check(folder)
+        except Exception as e:  # whatever a bad file does to the parsers: the next model's turn
+            row = {"model": folder.name, "export": "no", "errors": [f"check.py: {type(e).__name__}: {str(e).strip()[:200]}"]}
+        print(json.dumps(row), flush=True)
 
 
 if __name__ == "__main__":

@@ -104,6 +104,7 @@ def make_big(spec, folder):
     export(spec, model, data, folder / "whole.onnx")
     proto = onnx.load(folder / "whole.onnx")
     (folder / "whole.onnx").unlink()
+    (folder / "model.onnx.data").unlink(missing_ok=True)  # it would be appended to
     onnx.save(proto, folder / "model.onnx", save_as_external_data=True, location="model.onnx.data")
     np.savez(folder / "data.npz", **data)
     (folder / "losses.json").write_text(json.dumps(recipe(spec, model, []), indent=1))

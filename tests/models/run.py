@@ -26,6 +26,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PACKAGES = ["torch==2.13.0", "transformers==5.22.2", "onnx==1.23.2", "onnxscript==0.7.2", "onnxruntime==1.31.1",
             "numpy", "safetensors"]
+SAVED = ("out.onnx", "again.onnx", "out.safetensors")
 TOLERANCE = 1e-3
 IMPORT_MS = 2000
 HEAD = ("model", "nodes", "params", "import ms", "first loss", "last loss", "worst rel. diff.", "export")
@@ -63,7 +64,7 @@ def same(what, a, b):
 def check_round_trips(program, folder, recipe, trained):
     """What was saved is what was trained: the same bits, and the next step is the next step. The data end after 20 steps and
     begin again, so that step 21 of the whole run has the batch of the first step after the import."""
-    model, saved, again, weights = (folder / n for n in ("model.onnx", "out.onnx", "again.onnx", "out.safetensors"))
+    model, (saved, again, weights) = folder / "model.onnx", (folder / name for name in SAVED)
     steps = recipe["steps"]
     whole = neap.train(program, model, folder, recipe, steps + 1)
     same("loss of the last step, twice", trained.loss_hex[-1], whole.loss_hex[steps - 1])
@@ -81,6 +82,8 @@ def train_model(program, folder):
     """Cells of the table for a model, and what is wrong with it."""
     recipe = json.loads((folder / "losses.json").read_text())
     cells, errors = {"params": recipe["params"]}, []
+    for name in SAVED:
+        (folder / name).unlink(missing_ok=True)  # of an earlier run
     try:
         run = neap.train(program, folder / "model.onnx", folder, recipe, recipe["steps"], "--save", folder / "out.onnx")
         worst = worst_difference(recipe["losses"], run.losses)
