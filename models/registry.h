@@ -1,6 +1,6 @@
 #pragma once
 
-#include "neap/model.h"
+#include "neap/builtin_models.h"
 
 namespace neap {
 

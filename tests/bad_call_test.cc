@@ -32,11 +32,16 @@ TEST(BadCall, Flags) {
   expect_refused("train mlp --resume", "--checkpoint");
   expect_refused("train mlp --eval validation", "--validation");
   expect_refused("train mlp --save weights.txt", "weights.txt");
+  expect_refused("train mlp --save mlp.onnx", ".safetensors");
+  expect_refused("train mlp --loss mse", "mse");
+  expect_refused("train mlp --loss hinge", "hinge");
+  expect_refused("train mlp --bn maybe", "maybe");
 }
 
 TEST(BadCall, Models) {
   expect_refused("train mpl", "mpl");
   expect_refused("train mlp:width=3", "width");
+  expect_refused("train missing.onnx", "missing.onnx");
   expect_refused("train mlp:hidden=many", "many");
   expect_refused("train gpt-mini --length 4000", "4000");
 }

@@ -34,6 +34,9 @@ class Attrs {
   std::string text(std::string_view name, std::string_view fallback) const;
   Ints ints(std::string_view name) const;
   Ints ints(std::string_view name, const Ints& fallback) const;
+  // A list of reals; one of integers is taken as such.
+  std::vector<double> reals(std::string_view name) const;
+  std::vector<double> reals(std::string_view name, const std::vector<double>& fallback) const;
   Shape shape(std::string_view name) const;
 
   friend bool operator==(const Attrs&, const Attrs&) = default;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -35,6 +36,24 @@ struct TensorType {
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 
+// Bytes that `owner` keeps alive: a mapped file, a parsed model, a vector.
+struct Blob {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;
+
+  static std::shared_ptr<const Blob> of(std::vector<std::byte> bytes);
+  const std::byte* data() const { return bytes.data(); }
+  std::size_t size() const { return bytes.size(); }
+  friend bool operator==(const Blob& a, const Blob& b);  // the bytes
+};
+
+// Values that come from outside, in the layout that they have there: axis i of the shape outside is axis axes[i] here
+// (empty: the same order). Files that are written later have the layout from outside again.
+struct Given {
+  std::shared_ptr<const Blob> values;
+  std::vector<int> axes;
+};
+
 // How a parameter starts. Its numbers depend on the seed and its own name alone, not on the other parameters.
 struct Init {
   enum class Kind : std::uint8_t { kConstant, kNormal, kUniform };
@@ -62,8 +81,13 @@ class Builder {
   Builder& operator=(const Builder&) = delete;
 
   Value input(std::string name, DType dtype, Shape shape);
-  Value parameter(const std::string& name, Shape shape, Init init);     // f32, trained
-  Value buffer(const std::string& name, Shape shape, double fill = 0);  // f32, kept from step to step, not trained
+  // f32, trained. `axes`: the layout that it has in files, as in Given.
+  Value parameter(const std::string& name, Shape shape, Init init, std::vector<int> axes = {});
+  // f32, kept from step to step, not trained.
+  Value buffer(const std::string& name, Shape shape, double fill = 0);
+  // The same with values from outside; `shape` is the one here. The names are taken as they are, without the scope.
+  Value parameter(const std::string& name, Shape shape, Given given);
+  Value buffer(const std::string& name, Shape shape, Given given);
   Value constant(std::string name, TensorType type, std::vector<std::byte> data);
   Value scalar(double value);  // f32 constant of rank 0
 

@@ -19,6 +19,9 @@ enum class DType : std::uint8_t {
   kU64,
   kBool,  // one byte, 0 or 1
   kBits,  // eight elements a byte, the first in the lowest bit; rows are not padded
+  kF64,
+  kI16,
+  kU32,
 };
 
 std::string_view name(DType type);

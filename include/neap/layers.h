@@ -21,7 +21,7 @@ struct ConvOptions {
   std::int64_t groups = 1;
   bool bias = false;
 };
-// Square kernel over [N,H,W,C]; parameter NAME.weight [out,k,k,in/groups].
+// Square kernel over [N,H,W,C]; parameter NAME.weight [out,k,k,in/groups], in files [out,in/groups,k,k].
 Value conv2d(Builder& g, std::string_view name, Value x, std::int64_t out, std::int64_t kernel,
              ConvOptions options = {});
 

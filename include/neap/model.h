@@ -1,48 +1,60 @@
-// Built-in models: a name, its parameters with defaults, and a function that builds the graph.
+// Something to train: built in (neap/builtin_models.h), read from a file, or the application's own.
 #pragma once
 
-#include <map>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "neap/builder.h"
 
 namespace neap {
 
-enum class Task : std::uint8_t { kImages, kTokens };
-
-// What a model is built for. Numbers that the model has not as parameters come from the command line or the data.
-struct ModelContext {
-  std::int64_t length = 0;    // time steps, language models (0: the model's own)
-  std::int64_t image = 0;     // side of the image (0: the model's own)
-  std::int64_t channels = 0;  // of the image
-  std::int64_t classes = 0;
-  std::map<std::string, double> parameters;  // "hidden" -> 1024; those not given have the defaults of the model
+// What a graph is built for.
+struct BuildRequest {
+  Mode mode = Mode::kTraining;
+  std::int64_t batch = 0;                 // samples a step
+  std::int64_t length = 0;                // time steps of a sequence; 0: the model's own
+  std::int64_t image = 0;                 // side of an image; 0: the model's own
+  std::optional<bool> frozen_batch_norm;  // not given: as the model says
+  std::string loss;                       // "mse"; empty: the model's own
 };
 
-struct ModelParameter {
-  std::string_view name;
-  double value;
-  std::string_view what;
+// The bytes of a parameter or buffer, in the layout that it has outside (see Given); valid until the next call. Empty
+// when the graph has none of that name.
+using WeightReader = std::function<std::span<const std::byte>(std::string_view name)>;
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  // As reports and checkpoints call it. Two models of one name must build the same graph.
+  virtual std::string name() const = 0;
+  // Samples a step when none are asked for.
+  virtual std::int64_t batch() const { return 32; }
+
+  // Adds inputs (the first axis is the batch: request.batch or the symbol "batch"), layers, and the result "loss", a
+  // scalar. Where there are classes, in evaluation, also the result "correct" (op correct_count). The state (parameters
+  // and buffers) must have the same names and types in both modes. UserError when the request makes no sense.
+  virtual void build(Builder& g, const BuildRequest& request) const = 0;
+
+  // Integers of this input lie in [0, bound), floats of a target too. 0: unknown; made-up integers are then all 1.
+  virtual std::int64_t bound(std::string_view input) const;
+
+  // What a user should know before training: "exported for inference: ...". One line each.
+  virtual std::vector<std::string> notes() const;
+
+  // The model with other weights, as a file of the kind that it came from. UserError when it came from none.
+  virtual void save(const std::string& path, const WeightReader& weight) const;
 };
 
-struct ModelInfo {
-  std::string_view name;
-  std::string_view what;
-  Task task = Task::kImages;
-  std::int64_t batch = 32;  // a sensible default
-  std::int64_t length = 0;  // default, tokens only
-  std::int64_t image = 0;   // default, images only
-  std::int64_t channels = 0;
-  std::int64_t classes = 0;  // or vocabulary
-  std::span<const ModelParameter> parameters;
-  // Adds inputs, layers, the result "loss" and the result "logits".
-  void (*build)(Builder& g, const ModelContext& context) = nullptr;
-};
-
-std::span<const ModelInfo* const> models();
-// Null when there is none.
-const ModelInfo* find_model(std::string_view name);
+// A built-in model with its parameters ("lstm-lm:hidden=1024") or a file (FILE.onnx). UserError names what is not
+// known.
+std::shared_ptr<const Model> open_model(const std::string& text);
 
 }  // namespace neap

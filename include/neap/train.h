@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "neap/model.h"
+
 namespace neap {
 
 struct OptimizerOptions {
@@ -32,7 +34,7 @@ struct ScheduleOptions {
 };
 
 struct TrainOptions {
-  std::string model = "mlp";  // a built-in name with parameters: "lstm-lm:hidden=1024"
+  std::string model = "mlp";  // "lstm-lm:hidden=1024" or a file: see open_model(). Unused with a Model of one's own
   std::string data = "synthetic";
   std::string eval;  // a data set or a split ("test"); empty: none
   std::int64_t steps = 100;
@@ -47,13 +49,14 @@ struct TrainOptions {
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
   bool shuffle = true;
-  bool flip = false;                // random horizontal flips
-  std::int64_t crop = 0;            // random crops from images padded by this much
-  double validation = 0;            // share of the data held out
-  std::vector<std::string> freeze;  // patterns of parameter names, '*' and '?'
-  bool freeze_batch_norm = false;
-  std::string init;        // safetensors to start from
-  std::string checkpoint;  // folder
+  bool flip = false;                      // random horizontal flips
+  std::int64_t crop = 0;                  // random crops from images padded by this much
+  double validation = 0;                  // share of the data held out
+  std::vector<std::string> freeze;        // patterns of parameter names, '*' and '?'
+  std::optional<bool> frozen_batch_norm;  // not given: as the model says
+  std::string loss;                       // cross-entropy, mse, ...; empty: the model's own
+  std::string init;                       // safetensors to start from
+  std::string checkpoint;                 // folder
   std::int64_t checkpoint_every = 100;
   bool resume = false;
   bool guard = false;  // fault on any access above the arena
@@ -73,8 +76,9 @@ struct StepReport {
 
 struct EvalReport {
   double loss = 0;
-  double accuracy = 0;    // share of right answers (of right next tokens, for language models)
-  double perplexity = 0;  // exp(loss)
+  // Where the model has classes: the share of right answers (of right next tokens, for language models), and exp(loss).
+  std::optional<double> accuracy;
+  std::optional<double> perplexity;
   std::int64_t samples = 0;
 };
 
@@ -136,6 +140,8 @@ struct PlanReport {
 class Trainer {
  public:
   // Builds, plans and loads everything. UserError: the options are wrong; DoesNotFit: the budget is below the minimum.
+  Trainer(std::shared_ptr<const Model> model, const TrainOptions& options);
+  // The same for the model that the options name.
   explicit Trainer(const TrainOptions& options);
   ~Trainer();
   Trainer(const Trainer&) = delete;
@@ -147,7 +153,7 @@ class Trainer {
   StepReport advance();
   // Over the evaluation data; needs TrainOptions::eval or ::validation.
   EvalReport evaluate();
-  // Trained weights and buffers: a .safetensors file.
+  // Trained weights and buffers as a .safetensors file; any other name goes to Model::save.
   void save(const std::string& path) const;
   // A checkpoint in TrainOptions::checkpoint, from which a run goes on to the same bits.
   void checkpoint() const;
@@ -163,6 +169,7 @@ class Trainer {
 };
 
 // What a training run would take, without allocating an arena or reading data.
+PlanReport plan_training(std::shared_ptr<const Model> model, const TrainOptions& options);
 PlanReport plan_training(const TrainOptions& options);
 
 }  // namespace neap

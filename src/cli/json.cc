@@ -12,6 +12,7 @@ Json optional_bytes(const std::optional<std::int64_t>& bytes) { return bytes ? J
 
 // JSON has no NaN and no infinity.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json number(const std::optional<double>& value) { return value ? number(*value) : Json(nullptr); }
 
 }  // namespace
 
@@ -84,8 +85,10 @@ Json to_json(const LayerReport& r) {
 }
 
 Json to_json(const EvalReport& r) {
-  return {
-      {"loss", number(r.loss)}, {"accuracy", r.accuracy}, {"perplexity", number(r.perplexity)}, {"samples", r.samples}};
+  return {{"loss", number(r.loss)},
+          {"accuracy", number(r.accuracy)},
+          {"perplexity", number(r.perplexity)},
+          {"samples", r.samples}};
 }
 
 }  // namespace neap

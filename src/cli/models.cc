@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "cli/commands.h"
-#include "neap/model.h"
+#include "neap/builtin_models.h"
 
 namespace neap {
 

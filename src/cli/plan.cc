@@ -27,7 +27,7 @@ void print_people(const PlanReport& r) {
 int run(PlanCommand& c) {
   c.flags.finish();
   JsonLines json(c.json);
-  const PlanReport report = plan_training(c.flags.options);
+  const PlanReport report = plan_training(open_noted_model(c.flags.options.model), c.flags.options);
   json.line(to_json(report));
   json.finish();
   if (!json.is_stdout()) print_people(report);

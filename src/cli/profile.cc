@@ -24,7 +24,7 @@ void print_row(const LayerReport& l) {
 int run(ProfileCommand& c) {
   c.flags.finish();
   JsonLines json(c.json);
-  Trainer trainer(c.flags.options);
+  Trainer trainer(open_noted_model(c.flags.options.model), c.flags.options);
   const std::vector<LayerReport> layers = trainer.profile(c.steps);
   LayerReport total{.name = "total"};
   if (!json.is_stdout()) {

@@ -22,10 +22,16 @@ struct TrainCommand {
   std::int64_t eval_every = 0;
 };
 
-void check_save_path(const std::string& path) {
+void check_save_path(const std::string& path, const std::string& model) {
   if (path.empty()) return;
-  if (!path.ends_with(".safetensors"))
-    throw UserError(fmt::format("--save '{}': the name must end in .safetensors", path));
+  const bool is_onnx = path.ends_with(".onnx");
+  if (!is_onnx && !path.ends_with(".safetensors")) {
+    throw UserError(fmt::format("--save '{}': the name must end in .safetensors or .onnx", path));
+  }
+  if (is_onnx && !model.ends_with(".onnx")) {
+    throw UserError(
+        fmt::format("--save '{}': '{}' did not come from an ONNX file; save a .safetensors file", path, model));
+  }
   const AtomicFile probe(path);  // says now, not after hours, that it cannot be written
 }
 
@@ -39,8 +45,10 @@ void print_start(const Trainer& trainer, Progress& progress) {
 }
 
 std::string eval_text(const EvalReport& r) {
-  return fmt::format("evaluation: loss {:.4f}  accuracy {:.2f} %  perplexity {:.3f}  ({} samples)", r.loss,
-                     100 * r.accuracy, r.perplexity, r.samples);
+  std::string out = fmt::format("evaluation: loss {:.4f}", r.loss);
+  if (r.accuracy) out += fmt::format("  accuracy {:.2f} %", 100 * *r.accuracy);
+  if (r.perplexity) out += fmt::format("  perplexity {:.3f}", *r.perplexity);
+  return out + fmt::format("  ({} samples)", r.samples);
 }
 
 void evaluate(Trainer& trainer, JsonLines& json, Progress& progress) {
@@ -59,10 +67,10 @@ void print_end(const Summary& s, Progress& progress) {
 
 int run(TrainCommand& c) {
   c.flags.finish();
-  check_save_path(c.save);
+  check_save_path(c.save, c.flags.options.model);
   JsonLines json(c.json);
   const TrainOptions& o = c.flags.options;
-  Trainer trainer(o);
+  Trainer trainer(open_noted_model(o.model), o);
   Progress progress(trainer.step(), o.steps, json.is_stdout());
   print_start(trainer, progress);
   std::signal(SIGINT, ask_to_stop);
@@ -100,7 +108,8 @@ Command add_train(CLI::App& app) {
   app.add_option("--checkpoint-every", o.checkpoint_every, "steps between checkpoints")->check(CLI::PositiveNumber);
   app.add_flag("--resume", o.resume, "go on from the last checkpoint");
   app.add_option("--json", command->json, "one object a step and a summary; - is standard output");
-  app.add_option("--save", command->save, "trained weights, a .safetensors file");
+  app.add_option("--save", command->save,
+                 "trained weights: a .safetensors file, or .onnx for a model that came as one");
   return [command] { return run(*command); };
 }
 

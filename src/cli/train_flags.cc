@@ -9,8 +9,10 @@ namespace neap {
 namespace {
 
 void add_model_flags(CLI::App& app, TrainOptions& o) {
-  app.add_option("MODEL", o.model, "a built-in model, with parameters where wanted: lstm-lm:hidden=1024")->required();
-  app.add_option("--data", o.data, "fashion-mnist, IDX/NPY/NPZ files, a text or token file, or synthetic");
+  app.add_option("MODEL", o.model, "a built-in model, with parameters where wanted (lstm-lm:hidden=1024), or FILE.onnx")
+      ->required();
+  app.add_option("--data", o.data,
+                 "fashion-mnist, IDX/NPY/NPZ files (A=X.npy,B=Y.npy by name), a text or token file, or synthetic");
   app.add_option("--batch", o.batch, "samples a step")->check(CLI::PositiveNumber);
   app.add_option("--length", o.length, "time steps of a language model")->check(CLI::PositiveNumber);
   app.add_option("--image", o.image, "side of the images")->check(CLI::PositiveNumber);
@@ -48,7 +50,8 @@ void add_run_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--numerics", flags.numerics, "fixed")->check(CLI::IsMember({"fixed"}));
   app.add_option("--tolerance", flags.tolerance, "exact")->check(CLI::IsMember({"exact"}));
   app.add_option("--compute", flags.compute, "f32")->check(CLI::IsMember({"f32"}));
-  app.add_option("--loss", flags.loss, "cross-entropy")->check(CLI::IsMember({"cross-entropy"}));
+  app.add_option("--loss", o.loss, "of a model that has none of its own; cross-entropy-channels has classes on axis 1")
+      ->check(CLI::IsMember({"cross-entropy", "cross-entropy-channels", "mse", "l1", "smooth-l1", "bce", "nll"}));
 }
 
 }  // namespace
@@ -62,9 +65,15 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--config", flags.config, "flags from a file, one NAME = VALUE a line");
 }
 
+std::shared_ptr<const Model> open_noted_model(const std::string& name) {
+  auto model = open_model(name);
+  for (const std::string& note : model->notes()) fmt::print(stderr, "neap: {}: {}\n", name, note);
+  return model;
+}
+
 void TrainFlags::finish() {
   if (!schedule.empty()) options.schedule = parse_schedule(schedule);
-  options.freeze_batch_norm = bn == "frozen";
+  if (!bn.empty()) options.frozen_batch_norm = bn == "frozen";
 }
 
 }  // namespace neap

@@ -14,12 +14,14 @@ struct TrainFlags {
   std::string numerics = "fixed";
   std::string tolerance = "exact";
   std::string compute = "f32";
-  std::string loss = "cross-entropy";
   std::string config;  // read before the flags are (cli/config.h)
 
   // Checks what the parser cannot, and completes `options`.
   void finish();
 };
+
+// The model of that name, with what there is to say about it on standard error.
+std::shared_ptr<const Model> open_noted_model(const std::string& name);
 
 void add_train_flags(CLI::App& app, TrainFlags& flags);
 

@@ -45,6 +45,18 @@ Ints Attrs::ints(std::string_view name) const {
   return v != nullptr ? *v : (missing(name), Ints());
 }
 Ints Attrs::ints(std::string_view name, const Ints& fallback) const { return has(name) ? ints(name) : fallback; }
+std::vector<double> Attrs::reals(std::string_view name) const {
+  const auto at = values_.find(name);
+  if (at != values_.end() && std::holds_alternative<Ints>(at->second)) {
+    const Ints& whole = std::get<Ints>(at->second);
+    return {whole.begin(), whole.end()};
+  }
+  const auto* v = find<std::vector<double>>(name);
+  return v != nullptr ? *v : (missing(name), std::vector<double>());
+}
+std::vector<double> Attrs::reals(std::string_view name, const std::vector<double>& fallback) const {
+  return has(name) ? reals(name) : fallback;
+}
 Shape Attrs::shape(std::string_view name) const {
   const auto* v = find<Shape>(name);
   return v != nullptr ? *v : (missing(name), Shape());

@@ -44,10 +44,14 @@ TEST(AlignUp, ToTheNextMultiple) {
 
 TEST(DType, NamesAndSizes) {
   for (const DType t : {DType::kF32, DType::kF16, DType::kBF16, DType::kI64, DType::kI32, DType::kI8, DType::kU8,
-                        DType::kU16, DType::kU64, DType::kBool, DType::kBits}) {
+                        DType::kU16, DType::kU64, DType::kBool, DType::kBits, DType::kF64, DType::kI16, DType::kU32}) {
     EXPECT_EQ(parse_dtype(name(t)), t);
   }
-  EXPECT_FALSE(parse_dtype("f64"));
+  EXPECT_FALSE(parse_dtype("f8"));
+  EXPECT_EQ(byte_size(DType::kF64, 3), 24);
+  EXPECT_EQ(byte_size(DType::kI16, 3), 6);
+  EXPECT_EQ(byte_size(DType::kU32, 3), 12);
+  EXPECT_TRUE(is_float(DType::kF64));
   EXPECT_EQ(byte_size(DType::kF32, 3), 12);
   EXPECT_EQ(byte_size(DType::kBF16, 3), 6);
   EXPECT_EQ(byte_size(DType::kU64, 3), 24);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "graph/graph.h"
@@ -26,12 +27,13 @@ Value Builder::input(std::string name, DType dtype, Shape shape) {
   return graph_->add({.name = std::move(name), .type = {dtype, std::move(shape)}, .role = Role::kInput});
 }
 
-Value Builder::parameter(const std::string& name, Shape shape, Init init) {
+Value Builder::parameter(const std::string& name, Shape shape, Init init, std::vector<int> axes) {
   return graph_->add({.name = scope_ + name,
                       .type = {DType::kF32, std::move(shape)},
                       .role = Role::kParameter,
                       .trainable = true,
-                      .init = init});
+                      .init = init,
+                      .outside_axes = std::move(axes)});
 }
 
 Value Builder::buffer(const std::string& name, Shape shape, double fill) {
@@ -39,6 +41,47 @@ Value Builder::buffer(const std::string& name, Shape shape, double fill) {
                       .type = {DType::kF32, std::move(shape)},
                       .role = Role::kBuffer,
                       .init = Init::constant(fill)});
+}
+
+namespace {
+
+void check_given(const std::string& name, const Shape& shape, const Given& given) {
+  const std::int64_t bytes = byte_size(DType::kF32, shape.count());
+  if (static_cast<std::int64_t>(given.values->size()) != bytes) {
+    throw UserError(fmt::format("'{}' has {} bytes, f32{} needs {}", name, given.values->size(), shape.text(), bytes));
+  }
+  const auto rank = static_cast<std::size_t>(shape.rank());
+  require(given.axes.empty() || given.axes.size() == rank, "one axis here for each outside");
+}
+
+}  // namespace
+
+Value Builder::parameter(const std::string& name, Shape shape, Given given) {
+  check_given(name, shape, given);
+  return graph_->add({.name = name,
+                      .type = {DType::kF32, std::move(shape)},
+                      .role = Role::kParameter,
+                      .trainable = true,
+                      .data = std::move(given.values),
+                      .outside_axes = std::move(given.axes)});
+}
+
+Value Builder::buffer(const std::string& name, Shape shape, Given given) {
+  check_given(name, shape, given);
+  return graph_->add({.name = name,
+                      .type = {DType::kF32, std::move(shape)},
+                      .role = Role::kBuffer,
+                      .data = std::move(given.values),
+                      .outside_axes = std::move(given.axes)});
+}
+
+std::shared_ptr<const Blob> Blob::of(std::vector<std::byte> bytes) {
+  auto kept = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  return std::make_shared<const Blob>(Blob{.bytes = *kept, .owner = kept});
+}
+
+bool operator==(const Blob& a, const Blob& b) {
+  return a.size() == b.size() && std::equal(a.bytes.begin(), a.bytes.end(), b.bytes.begin());
 }
 
 Value Builder::constant(std::string name, TensorType type, std::vector<std::byte> data) {
@@ -49,7 +92,7 @@ Value Builder::constant(std::string name, TensorType type, std::vector<std::byte
   return graph_->add({.name = unique(scope_ + name),
                       .type = std::move(type),
                       .role = Role::kConstant,
-                      .data = std::make_shared<const std::vector<std::byte>>(std::move(data))});
+                      .data = Blob::of(std::move(data))});
 }
 
 Value Builder::scalar(double value) {
@@ -58,10 +101,8 @@ Value Builder::scalar(double value) {
   if (const auto known = graph_->find(label)) return *known;
   std::vector<std::byte> data(sizeof narrow);
   std::memcpy(data.data(), &narrow, sizeof narrow);
-  return graph_->add({.name = label,
-                      .type = {DType::kF32, {}},
-                      .role = Role::kConstant,
-                      .data = std::make_shared<const std::vector<std::byte>>(std::move(data))});
+  return graph_->add(
+      {.name = label, .type = {DType::kF32, {}}, .role = Role::kConstant, .data = Blob::of(std::move(data))});
 }
 
 Value Builder::random_key() {

@@ -40,7 +40,8 @@ struct Tensor {
   NodeId producer;
   bool trainable = false;  // parameters only
   Init init;
-  std::shared_ptr<const std::vector<std::byte>> data;  // constants only
+  std::shared_ptr<const Blob> data;  // of a constant; of state whose first values come from outside
+  std::vector<int> outside_axes;     // axis i of the shape outside is axis outside_axes[i] here; empty: the same
 };
 
 struct Node {

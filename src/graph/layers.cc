@@ -37,7 +37,7 @@ Value linear(Builder& g, std::string_view name, Value x, std::int64_t out, Linea
 Value conv2d(Builder& g, std::string_view name, Value x, std::int64_t out, std::int64_t kernel, ConvOptions o) {
   const std::int64_t in = width_of(g, x, name) / o.groups;
   const std::int64_t fan = in * kernel * kernel;
-  const Value weight = g.parameter(joined(name, "weight"), {out, kernel, kernel, in}, fan_in(fan));
+  const Value weight = g.parameter(joined(name, "weight"), {out, kernel, kernel, in}, fan_in(fan), {0, 3, 1, 2});
   Value bias;
   if (o.bias) bias = g.parameter(joined(name, "bias"), {out}, fan_in(fan));
   const Attrs attrs = {{"strides", Ints{o.stride, o.stride}},

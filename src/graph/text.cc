@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "core/random.h"
 #include "graph/op.h"
@@ -89,7 +90,7 @@ std::string attribute(const AttrValue& value) {
   return std::visit(Printer(), value);
 }
 
-std::string data_text(const std::vector<std::byte>& data) {
+std::string data_text(std::span<const std::byte> data) {
   if (data.size() > text::kMaxConstantBytes) {
     return fmt::format(" = hash {:016x} of {} bytes", hash_bytes(data.data(), data.size()), data.size());
   }
@@ -105,7 +106,7 @@ std::string leaf_line(const Tensor& t) {
     const auto kind = static_cast<std::size_t>(t.init.kind);
     line += fmt::format(" {}({})", text::kInits[kind].first, real(t.init.scale));
   }
-  if (t.data) line += data_text(*t.data);
+  if (t.data && t.role == Role::kConstant) line += data_text(t.data->bytes);
   return line + '\n';
 }
 

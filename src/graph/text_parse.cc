@@ -232,7 +232,7 @@ class Parser {
     t.type = parse_type(line);
     t.init = parse_init(line);
     if (role == Role::kConstant && line.takes('=')) {
-      t.data = std::make_shared<const std::vector<std::byte>>(parse_data(line, t));
+      t.data = Blob::of(parse_data(line, t));
     }
     graph.add(std::move(t));
   }

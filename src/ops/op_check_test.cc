@@ -7,6 +7,7 @@
 
 #include "core/random.h"
 #include "graph/op.h"
+#include "ops/elementwise/element.h"
 
 namespace neap {
 
@@ -23,7 +24,10 @@ HostTensor random_tensor(const TensorType& type, std::uint64_t key, double low, 
       case DType::kU64: t.as<std::uint64_t>()[i] = random.next(); break;
       case DType::kBool: t.as<std::uint8_t>()[i] = random.next() & 1U; break;
       case DType::kBits: t.as<std::uint8_t>()[i / 8] = static_cast<std::uint8_t>(random.next()); break;
-      default: t.data[static_cast<std::size_t>(i)] = static_cast<std::byte>(integer()); break;
+      default:
+        ops::set_real(type.dtype, t.data.data(), i,
+                      is_float(type.dtype) ? low + (high - low) * random.uniform() : static_cast<double>(integer()));
+        break;
     }
   }
   return t;

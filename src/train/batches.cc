@@ -3,62 +3,35 @@
 #include <fmt/format.h>
 
 #include "neap/error.h"
+#include "train/data/wanted.h"
 
 namespace neap {
 namespace {
 
-// Inputs that come with a batch; the others are named "step.".
-bool is_data(const Tensor& t) { return t.role == Role::kInput && !t.name.starts_with("step."); }
-
-Field field_of(const Tensor& t) {
+Field field_of(const Tensor& t, const Model& model) {
   const std::vector<Dim>& dims = t.type.shape.dims();
   return {.name = t.name,
           .dtype = t.type.dtype,
           .sample_shape = Shape(std::vector<Dim>(dims.begin() + 1, dims.end())),
-          .image = t.name == "image"};
+          .bound = model.bound(t.name)};
 }
 
 DatasetOptions options_for(const TrainOptions& options, const ModelSpec& spec, const Graph& graph) {
   DatasetOptions out;
-  const bool is_images = spec.info->task == Task::kImages;
   out.seed = options.seed;
   out.validation_fraction = options.validation;
-  if (is_images) {
-    out.image = spec.context.image;
-    out.channels = spec.context.channels;
-    out.classes = spec.context.classes;
-  } else {
-    out.length = spec.context.length;
-    out.vocab = spec.context.classes;
-  }
   for (const Tensor& t : graph.tensors) {
-    if (is_data(t)) out.wanted.push_back(field_of(t));
+    if (is_data(t)) out.wanted.push_back(field_of(t, *spec.model));
   }
+  if (out.wanted.empty()) throw UserError(fmt::format("model '{}' has no inputs", spec.model->name()));
+  if (const auto image = roles_of(out.wanted).image) out.wanted[*image].image = true;
   return out;
-}
-
-void check_fits(const Dataset& data, const std::string& spec, const Graph& graph) {
-  for (const Tensor& t : graph.tensors) {
-    if (!is_data(t)) continue;
-    const Field want = field_of(t);
-    const Field& have = data.fields()[data.field(t.name)];
-    if (have.dtype == want.dtype && have.sample_shape == want.sample_shape) continue;
-    throw UserError(fmt::format("data '{}': field '{}' is {}{} a sample, the model takes {}{}", spec, t.name,
-                                name(have.dtype), have.sample_shape.text(), name(want.dtype),
-                                want.sample_shape.text()));
-  }
-}
-
-std::shared_ptr<const Dataset> open(const std::string& spec, const DatasetOptions& options, const Graph& graph) {
-  auto data = open_dataset(spec, options);
-  check_fits(*data, spec, graph);
-  return data;
 }
 
 }  // namespace
 
 std::shared_ptr<const Dataset> open_training(const TrainOptions& options, const ModelSpec& spec, const Graph& graph) {
-  return open(options.data, options_for(options, spec, graph), graph);
+  return open_dataset(options.data, options_for(options, spec, graph));
 }
 
 std::shared_ptr<const Dataset> open_evaluation(const TrainOptions& options, const ModelSpec& spec, const Graph& graph) {
@@ -72,19 +45,19 @@ std::shared_ptr<const Dataset> open_evaluation(const TrainOptions& options, cons
     throw UserError("--eval validation needs --validation SHARE, the part of the data to hold out");
   }
   if (!is_split) o.validation_fraction = 0;
-  return open(is_split ? options.data : options.eval, o, graph);
+  return open_dataset(is_split ? options.data : options.eval, o);
 }
 
 Batches::Batches(const TrainOptions& options, const ModelSpec& spec, const Graph& graph)
     : data_(open_training(options, spec, graph)),
       sampling_{.size = data_->size(),
-                .batch = static_cast<std::uint64_t>(spec.batch),
+                .batch = static_cast<std::uint64_t>(spec.batch()),
                 .seed = options.seed,
                 .shuffle = options.shuffle},
       augment_{.flip = options.flip, .crop_padding = options.crop, .seed = options.seed} {
   if (sampling_.batch > sampling_.size) {
     throw UserError(
-        fmt::format("--batch {} is more than the {} samples of '{}'", spec.batch, data_->size(), options.data));
+        fmt::format("--batch {} is more than the {} samples of '{}'", spec.batch(), data_->size(), options.data));
   }
   for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
     if (is_data(graph.tensors[i])) inputs_.emplace_back(TensorId{i}, data_->field(graph.tensors[i].name));

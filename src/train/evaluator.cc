@@ -12,7 +12,7 @@ namespace neap {
 Evaluator::Evaluator(ModelSpec spec, std::shared_ptr<const Dataset> data, Device& device, StateLayout layout)
     : spec_(std::move(spec)), data_(std::move(data)), device_(device), layout_(std::move(layout)) {
   const auto size = static_cast<std::int64_t>(data_->size());
-  for (const std::int64_t batch : {std::min(spec_.batch, size), size % spec_.batch}) {
+  for (const std::int64_t batch : {std::min(spec_.batch(), size), size % spec_.batch()}) {
     if (batch > 0 && !passes_.contains(batch)) passes_.emplace(batch, make_pass(batch));
   }
 }
@@ -40,7 +40,7 @@ EvalReport Evaluator::run(Arena& arena) {
     for (const TensorId id : pass.program.graph.with_role(Role::kConstant)) {
       executor.write(id, pass.program.graph.at(id).data->data());
     }
-    const bool is_rest = batch < spec_.batch && size > batch;
+    const bool is_rest = batch < spec_.batch() && size > batch;
     const std::int64_t first = is_rest ? size - batch : 0;
     const std::int64_t end = is_rest ? size : size / batch * batch;
     for (std::int64_t at = first; at < end; at += batch) {
@@ -48,11 +48,12 @@ EvalReport Evaluator::run(Arena& arena) {
     }
   }
   const double loss = sums.loss / static_cast<double>(std::max<std::int64_t>(1, sums.samples));
-  const double counted = static_cast<double>(std::max<std::int64_t>(1, sums.counted));
-  return {.loss = loss,
-          .accuracy = static_cast<double>(sums.correct) / counted,
-          .perplexity = std::exp(loss),
-          .samples = sums.samples};
+  EvalReport out{.loss = loss, .samples = sums.samples};
+  if (sums.counted > 0) {
+    out.accuracy = static_cast<double>(sums.correct) / static_cast<double>(sums.counted);
+    out.perplexity = std::exp(loss);
+  }
+  return out;
 }
 
 void Evaluator::run_batch(Pass& pass, Executor& executor, std::uint64_t first, std::int64_t count, Sums& sums) {
@@ -60,13 +61,14 @@ void Evaluator::run_batch(Pass& pass, Executor& executor, std::uint64_t first, s
   std::vector<std::uint64_t> indices(static_cast<std::size_t>(count));
   std::iota(indices.begin(), indices.end(), first);
   for (const TensorId id : graph.with_role(Role::kInput)) {
+    if (!is_data(graph.at(id))) continue;
     data_->fill(indices, data_->field(graph.at(id).name), executor.at(id));
   }
   executor.run();
   float loss = 0;
   std::array<std::int64_t, 2> correct{};
   executor.read(*graph.output("loss"), &loss);
-  executor.read(*graph.output("correct"), correct.data());
+  if (const auto id = graph.output("correct")) executor.read(*id, correct.data());
   sums.loss += static_cast<double>(loss) * static_cast<double>(count);
   sums.correct += correct[0];
   sums.counted += correct[1];

@@ -32,7 +32,7 @@ class Evaluator {
     double loss = 0;
     std::int64_t samples = 0;
     std::int64_t correct = 0;
-    std::int64_t counted = 0;  // answers that were judged: one a sample, or one a token
+    std::int64_t counted = 0;  // answers that were judged: one a sample, or one a token; 0: there are no classes
   };
   Pass make_pass(std::int64_t batch) const;
   void run_batch(Pass& pass, Executor& executor, std::uint64_t first, std::int64_t count, Sums& sums);

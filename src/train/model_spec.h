@@ -1,7 +1,7 @@
-// From a model's name on the command line to a graph that can be trained or evaluated.
+// From a model to a graph that can be trained or evaluated.
 #pragma once
 
-#include <string>
+#include <memory>
 
 #include "graph/graph.h"
 #include "neap/model.h"
@@ -10,17 +10,17 @@
 namespace neap {
 
 struct ModelSpec {
-  const ModelInfo* info = nullptr;
-  ModelContext context;
-  std::int64_t batch = 0;
+  std::shared_ptr<const Model> model;
+  BuildRequest request;  // for training
+
+  std::int64_t batch() const { return request.batch; }
 };
 
-// "lstm-lm:hidden=1024,vocab=10000" with the numbers that --length, --image and --batch give. UserError names what is
-// not known.
-ModelSpec resolve_model(const TrainOptions& options);
+// With the numbers that the options give.
+ModelSpec make_spec(std::shared_ptr<const Model> model, const TrainOptions& options);
 
-// The forward graph with symbols for batch only.
-Graph build_forward(const ModelSpec& spec, Mode mode, bool frozen_batch_norm);
+// Inputs that come with a batch; the others are named "step.".
+bool is_data(const Tensor& tensor);
 
 // Forward, backward and updates, batch bound, verified.
 Graph build_training(const ModelSpec& spec, const TrainOptions& options);

@@ -11,7 +11,10 @@ namespace {
 
 Value optimizer_state(Builder& g, TensorId parameter, std::string_view suffix) {
   const Tensor& p = g.graph().at(parameter);
-  return g.graph().add({.name = fmt::format("{}.{}", p.name, suffix), .type = p.type, .role = Role::kOptimizer});
+  return g.graph().add({.name = fmt::format("{}.{}", p.name, suffix),
+                        .type = p.type,
+                        .role = Role::kOptimizer,
+                        .outside_axes = p.outside_axes});
 }
 
 // The factor by which every gradient is scaled so that their common norm stays below the limit.

@@ -45,10 +45,10 @@ LayerBytes bytes_by_layer(const Plan& plan, const Graph& graph) {
 
 }  // namespace
 
-Setup make_setup(const TrainOptions& options) {
+Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options) {
   check(options.schedule);
   Setup out;
-  out.spec = resolve_model(options);
+  out.spec = make_spec(std::move(model), options);
   out.device = make_device(options);
   out.program = prepare(build_training(out.spec, options), *out.device);
   const auto start = std::chrono::steady_clock::now();
@@ -86,6 +86,8 @@ PlanReport report_of(const Setup& s) {
   return out;
 }
 
-PlanReport plan_training(const TrainOptions& options) { return report_of(make_setup(options)); }
+PlanReport plan_training(std::shared_ptr<const Model> model, const TrainOptions& options) {
+  return report_of(make_setup(std::move(model), options));
+}
 
 }  // namespace neap

@@ -24,7 +24,7 @@ struct Setup {
 };
 
 // UserError for wrong options. A plan above the budget is returned like any other: the caller decides.
-Setup make_setup(const TrainOptions& options);
+Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options);
 
 PlanReport report_of(const Setup& setup);
 

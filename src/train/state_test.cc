@@ -35,6 +35,25 @@ TEST(InitialValue, HasTheAskedSpread) {
   EXPECT_NEAR(squares / 1000, 0.25 / 3, 0.01);
 }
 
+// Outside [2,3,1,2] with numbers counting up; here the second axis comes last.
+TEST(Outside, MovesAxesThereAndBack) {
+  std::vector<float> values(12);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  std::vector<std::byte> bytes(values.size() * sizeof(float));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  const Tensor t{.name = "w",
+                 .type = {DType::kF32, {2, 1, 2, 3}},
+                 .role = Role::kParameter,
+                 .data = Blob::of(bytes),
+                 .outside_axes = {0, 3, 1, 2}};
+  EXPECT_EQ(outside_type(t).shape, (Shape{2, 3, 1, 2}));
+  const auto here = initial_value(t, 0);
+  std::vector<float> got(12);
+  std::memcpy(got.data(), here.data(), here.size());
+  EXPECT_EQ(got, (std::vector<float>{0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11}));
+  EXPECT_EQ(to_outside(t, here.data()), bytes);
+}
+
 TEST(Matches, KnowsStarAndQuestionMark) {
   EXPECT_TRUE(matches("blocks.*.weight", "blocks.0.fc1.weight"));
   EXPECT_TRUE(matches("*", ""));

@@ -20,6 +20,7 @@
 #include "train/schedule.h"
 #include "train/setup.h"
 #include "train/state.h"
+#include "train/weights.h"
 
 namespace neap {
 namespace {
@@ -38,10 +39,10 @@ std::int64_t rss_peak() {
 }
 
 std::map<std::string, std::string> run_of(const TrainOptions& o, const ModelSpec& spec) {
-  return {{"model", o.model},
+  return {{"model", spec.model->name()},
           {"data", o.data},
           {"seed", std::to_string(o.seed)},
-          {"batch", std::to_string(spec.batch)},
+          {"batch", std::to_string(spec.batch())},
           {"optimizer", o.optimizer.name}};
 }
 
@@ -56,7 +57,8 @@ double median(std::vector<double> values) {
 
 class Trainer::Impl {
  public:
-  explicit Impl(const TrainOptions& options) : options_(options), setup_(make_setup(options)) {
+  Impl(std::shared_ptr<const Model> model, const TrainOptions& options)
+      : options_(options), setup_(make_setup(std::move(model), options)) {
     refuse_what_does_not_fit();
     batches_ = std::make_unique<Batches>(options_, setup_.spec, setup_.program.graph);
     if (auto data = open_evaluation(options_, setup_.spec, setup_.program.graph)) {
@@ -93,25 +95,24 @@ class Trainer::Impl {
   }
 
   void save(const std::string& path) const {
-    const auto tensors = tensors_with([](Role r) { return r == Role::kParameter || r == Role::kBuffer; });
-    write_safetensors(path, tensors, {{"format", "neap"}, {"model", options_.model}});
+    if (!path.ends_with(".safetensors")) return model().save(path, weight_reader(graph(), *executor_));
+    write_safetensors(path, outside_tensors(graph(), *executor_, Kept::kWeights).tensors,
+                      {{"format", "neap"}, {"model", model().name()}});
   }
 
   void checkpoint() const {
     require(!options_.checkpoint.empty(), "a folder for checkpoints is given");
-    const auto tensors = tensors_with([](Role r) { return is_state(r) && r != Role::kConstant; });
     write_checkpoint(options_.checkpoint,
                      {.step = step_, .run = run_of(options_, setup_.spec), .numerics_id = setup_.program.numerics_id},
-                     tensors);
+                     outside_tensors(graph(), *executor_, Kept::kAll).tensors);
   }
 
   Summary summary() const {
-    const auto weights = tensors_with([](Role r) { return r == Role::kParameter || r == Role::kBuffer; });
-    return {.model = options_.model,
+    return {.model = model().name(),
             .device = options_.device,
             .policy = options_.policy,
             .steps = step_,
-            .batch = setup_.spec.batch,
+            .batch = setup_.spec.batch(),
             .budget_bytes = setup_.budget,
             .peak_bytes = executor_->peak_bytes(),
             .store_all_bytes = setup_.store_all_bytes,
@@ -123,7 +124,7 @@ class Trainer::Impl {
             .planning_ms = setup_.planning_ms,
             .numerics_id = setup_.program.numerics_id,
             .loss_last = loss_,
-            .weights_hash = fmt::format("{:016x}", hash_of(weights))};
+            .weights_hash = fmt::format("{:016x}", hash_of(inside_tensors(graph(), *executor_, Kept::kWeights)))};
   }
 
   PlanReport plan() const {
@@ -147,6 +148,7 @@ class Trainer::Impl {
 
  private:
   const Graph& graph() const { return setup_.program.graph; }
+  const Model& model() const { return *setup_.spec.model; }
 
   void refuse_what_does_not_fit() const {
     if (!setup_.budget || setup_.plan.peak_bytes <= *setup_.budget) return;
@@ -174,47 +176,20 @@ class Trainer::Impl {
   void load_state() {
     for (std::uint32_t i = 0; i < graph().tensors.size(); ++i) {
       const Tensor& t = graph().tensors[i];
-      if (is_state(t.role)) executor_->write({i}, initial_value(t, options_.seed).data());
+      if (!is_state(t.role)) continue;
+      const bool is_ready = t.data && t.outside_axes.empty();  // no copy in between: it may be large
+      executor_->write({i}, is_ready ? t.data->data() : initial_value(t, options_.seed).data());
     }
-    if (!options_.init.empty()) load(SafeTensorsFile(options_.init), options_.init, false);
+    // Starting weights may lack what training adds (optimizer state), a checkpoint may not.
+    if (!options_.init.empty())
+      load_tensors(SafeTensorsFile(options_.init), options_.init, graph(), *executor_, Kept::kWeights);
     if (!options_.resume) return;
     if (options_.checkpoint.empty()) throw UserError("--resume needs --checkpoint FOLDER");
     if (!std::filesystem::exists(checkpoint_path(options_.checkpoint))) return;  // nothing was saved yet
     const Checkpoint checkpoint(options_.checkpoint);
     checkpoint.check_same_run(run_of(options_, setup_.spec));
-    load(checkpoint.tensors(), checkpoint_path(options_.checkpoint).string(), true);
+    load_tensors(checkpoint.tensors(), checkpoint_path(options_.checkpoint).string(), graph(), *executor_, Kept::kAll);
     step_ = checkpoint.info().step;
-  }
-
-  // Starting weights may lack what training adds (optimizer state), a checkpoint may not.
-  void load(const SafeTensorsFile& file, const std::string& path, bool is_checkpoint) {
-    for (std::uint32_t i = 0; i < graph().tensors.size(); ++i) {
-      const Tensor& t = graph().tensors[i];
-      const bool is_weight = t.role == Role::kParameter || t.role == Role::kBuffer;
-      if (!is_weight && !(is_checkpoint && t.role == Role::kOptimizer)) continue;
-      const SafeTensor* from = file.find(t.name);
-      if (from == nullptr) throw UserError(fmt::format("'{}' has no tensor '{}'", path, t.name));
-      const TensorType type{from->dtype, from->shape};
-      if (!(type == t.type)) {
-        throw UserError(
-            fmt::format("'{}': tensor '{}' is {}, the model has {}", path, t.name, type.text(), t.type.text()));
-      }
-      executor_->write({i}, from->data.data());
-    }
-  }
-
-  template <class Filter>
-  std::vector<SafeTensor> tensors_with(Filter wanted) const {
-    std::vector<SafeTensor> out;
-    for (std::uint32_t i = 0; i < graph().tensors.size(); ++i) {
-      const Tensor& t = graph().tensors[i];
-      if (!wanted(t.role)) continue;
-      out.push_back({.name = t.name,
-                     .dtype = t.type.dtype,
-                     .shape = t.type.shape,
-                     .data = {executor_->at({i}), static_cast<std::size_t>(t.type.bytes())}});
-    }
-    return out;
   }
 
   TrainOptions options_;
@@ -230,7 +205,8 @@ class Trainer::Impl {
   std::vector<double> step_ms_;
 };
 
-Trainer::Trainer(const TrainOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+Trainer::Trainer(std::shared_ptr<const Model> model, const TrainOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(model), options)) {}
 Trainer::~Trainer() = default;
 std::int64_t Trainer::step() const { return impl_->step(); }
 StepReport Trainer::advance() { return impl_->advance(); }

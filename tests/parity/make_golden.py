@@ -72,15 +72,6 @@ def load_batches(run, dtype):
         yield (x[part].to(dtype) / 255 - MEAN) / STD, y[part]
 
 
-def torch_to_neap(t):
-    """Convolution weights lie in Neap as O, H, W, I; all else as in PyTorch."""
-    return t.permute(0, 2, 3, 1) if t.dim() == 4 else t
-
-
-def neap_to_torch(t):
-    return t.permute(0, 3, 1, 2) if t.dim() == 4 else t
-
-
 def named_state(model):
     """Parameters and batch-norm statistics, by name."""
     return {n: t for n, t in model.state_dict().items() if not n.endswith("num_batches_tracked")}
@@ -108,7 +99,7 @@ def center_and_bound(name, t, modules):
 
 def recipe(name, model):
     modules = dict(model.named_modules())
-    rows = [[n, list(torch_to_neap(t).shape), *center_and_bound(n, t, modules)] for n, t in named_state(model).items()]
+    rows = [[n, list(t.shape), *center_and_bound(n, t, modules)] for n, t in named_state(model).items()]
     return {"seed": f"parity/{name}", "tensors": rows}
 
 
@@ -119,11 +110,10 @@ def load_weights(model, tensors):
         sys.exit(f"names differ: only in PyTorch {sorted(set(state) - set(tensors))}, only in file {sorted(set(tensors) - set(state))}")
     with torch.no_grad():
         for name, (dtype, shape, data) in tensors.items():
-            want = tuple(torch_to_neap(state[name]).shape)
+            want = tuple(state[name].shape)
             if dtype != "F32" or tuple(shape) != want:
                 sys.exit(f"{name}: {dtype} {shape} in the file, F32 {want} expected")
-            value = torch.from_numpy(np.frombuffer(data, "<f4").reshape(shape).copy())
-            state[name].copy_(neap_to_torch(value))
+            state[name].copy_(torch.from_numpy(np.frombuffer(data, "<f4").reshape(shape).copy()))
 
 
 def train(run, tensors, dtype):

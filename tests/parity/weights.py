@@ -3,7 +3,8 @@
 
 A golden file lists its tensors as [name, shape, center, bound]. Element i of a tensor is
 center + bound * (2 * u_i / 65535 - 1), rounded to float32, where u_i are the little-endian 16-bit words of
-SHAKE-256("seed/name"). So the weights need not be stored, and any language can make them.
+SHAKE-256("seed/name"). So the weights need not be stored, and any language can make them. The elements of a tensor of
+rank 4, a convolution's weight [O, I, H, W], are counted in the order O, H, W, I.
 """
 import array
 import hashlib
@@ -26,9 +27,21 @@ def fill(seed, name, shape, center, bound):
             words.byteswap()
         table = [center + bound * (2 * u / 65535 - 1) for u in range(65536)]
         values = array.array("f", map(table.__getitem__, words))
+    if len(shape) == 4:
+        values = channels_first(values, *shape)
     if sys.byteorder == "big":
         values.byteswap()
     return values.tobytes()
+
+
+def channels_first(values, o, i, h, w):
+    """From the order O, H, W, I to O, I, H, W."""
+    out = array.array("f", bytes(4 * len(values)))
+    for k in range(o):
+        part = values[k * h * w * i : (k + 1) * h * w * i]
+        for c in range(i):
+            out[(k * i + c) * h * w : (k * i + c + 1) * h * w] = part[c::i]
+    return out
 
 
 def make(recipe):

@@ -1,10 +1,10 @@
-// argmax, argmin (x; axis, keepdims): where the best element stands, the first of equals, NaN before all; i64.
+// argmax, argmin (x; axis = 0, keepdims = 1, select_last_index = 0): where the best element stands, the first of equals
+// (or the last), NaN before all; i64. Numbers of any type; fast for f32.
 #include <fmt/format.h>
-
-#include <cmath>
 
 #include "neap/error.h"
 #include "ops/argmax/argmax_simd.h"
+#include "ops/elementwise/element.h"
 #include "ops/kernel.h"
 
 namespace neap::ops {
@@ -18,7 +18,7 @@ int axis_of(const OpCall& call) {
 }
 
 Types infer(const OpCall& call) {
-  if (call.in(0).dtype != DType::kF32) throw UserError(fmt::format("takes f32, not {}", name(call.in(0).dtype)));
+  if (!is_number(call.in(0).dtype)) throw UserError(fmt::format("takes numbers, not {}", name(call.in(0).dtype)));
   const int axis = axis_of(call);
   const Shape& shape = call.shape(0);
   if (shape[axis] == Dim(0)) throw UserError(fmt::format("axis {} of {} is empty", axis, shape.text()));
@@ -31,6 +31,8 @@ Types infer(const OpCall& call) {
   return {{DType::kI64, out}};
 }
 
+bool takes_last(const OpCall& call) { return call.attrs.integer("select_last_index", 0) != 0; }
+
 ArgLine line_of(const OpCall& call) {
   const int axis = axis_of(call);
   ArgLine line = {1, 1, 1};
@@ -41,24 +43,42 @@ ArgLine line_of(const OpCall& call) {
 }
 
 Prepared simd(const OpCall& call) {
+  if (call.in(0).dtype != DType::kF32 || takes_last(call)) return Declined{"first index of f32 only"};
   const auto run = call.op->name == "argmax" ? argmax_table().max : argmax_table().min;
   return function_kernel(
       [run, line = line_of(call)](const Buffers& b) { run(b.in<float>(0), b.out<std::int64_t>(0), line); });
 }
 
-Prepared ref(const OpCall& call) {
-  return function_kernel([line = line_of(call), is_max = call.op->name == "argmax"](const Buffers& b) {
-    for (std::int64_t o = 0; o < line.outer * line.inner; ++o) {
-      const float* x = b.in<float>(0) + o / line.inner * line.length * line.inner + o % line.inner;
-      std::int64_t best = 0;
-      for (std::int64_t t = 1; t < line.length; ++t) {
-        const float challenger = x[t * line.inner];
-        const float holder = x[best * line.inner];
-        const bool wins = is_max ? challenger > holder : challenger < holder;
-        if (wins || (std::isnan(challenger) && !std::isnan(holder))) best = t;
-      }
-      b.out<std::int64_t>(0)[o] = best;
+struct Search {
+  ArgLine line;
+  bool is_max;
+  bool takes_last;
+
+  template <class T>
+  std::int64_t best_of(const T* x) const {
+    std::int64_t best = 0;
+    for (std::int64_t t = 1; t < line.length; ++t) {
+      const Compute<T> challenger = x[t * line.inner];
+      const Compute<T> holder = x[best * line.inner];
+      const bool is_nan = challenger != challenger;
+      const bool ties = challenger == holder || (is_nan && holder != holder);
+      const bool wins = is_max ? challenger > holder : challenger < holder;
+      if (wins || (is_nan && holder == holder) || (ties && takes_last)) best = t;
     }
+    return best;
+  }
+};
+
+Prepared ref(const OpCall& call) {
+  const Search search{.line = line_of(call), .is_max = call.op->name == "argmax", .takes_last = takes_last(call)};
+  return with_type(call.in(0).dtype, [&]<class T>(Type<T>) {
+    return function_kernel([search](const Buffers& b) {
+      const ArgLine& line = search.line;
+      for (std::int64_t o = 0; o < line.outer * line.inner; ++o) {
+        const T* x = b.in<T>(0) + o / line.inner * line.length * line.inner + o % line.inner;
+        b.out<std::int64_t>(0)[o] = search.best_of(x);
+      }
+    });
   });
 }
 

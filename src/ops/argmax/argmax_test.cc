@@ -58,7 +58,7 @@ TEST(Argmax, ShapesAndRefusals) {
   EXPECT_EQ(shape({{"axis", 1}}), "i64[2,1]");
   EXPECT_EQ(shape({{"axis", 0}, {"keepdims", 0}}), "i64[3]");
   EXPECT_THROW(shape({{"axis", 2}}), UserError);
-  EXPECT_THROW(run_op({.op = "argmax", .inputs = {{DType::kI32, {3}}}}), UserError);
+  EXPECT_THROW(run_op({.op = "argmax", .inputs = {{DType::kBool, {3}}}}), UserError);
   EXPECT_THROW(run_op({.op = "argmax", .inputs = {{DType::kF32, {3, 0}}}, .attrs = {{"axis", 1}}}), UserError);
 }
 

@@ -1,11 +1,14 @@
-// Functions of two tensors under numpy's broadcasting: arithmetic of f32, i32 and i64, and comparisons, which give
-// bool. Integers wrap around, their quotients are cut towards zero, and a quotient or rest by 0 is 0.
+// Functions of two tensors under numpy's broadcasting: add, sub, mul, div, min, max, mod(; fmod), pow of numbers of one
+// type (the exponent of pow may have another), and equal, less, less_or_equal, greater, greater_or_equal, which give
+// bool (equal takes bool too). Integers wrap around, their quotients are cut towards zero, and a quotient or rest by 0
+// is 0. mod has the divisor's sign, with fmod = 1 the dividend's. Fast for f32, i32 and i64.
 #include "ops/binary/binary.h"
 
 #include <fmt/format.h>
 
 #include "neap/error.h"
 #include "ops/elementwise/broadcast.h"
+#include "ops/elementwise/element.h"
 
 namespace neap::ops {
 namespace {
@@ -30,20 +33,13 @@ constexpr Name kNames[] = {{"add", BinaryFn::kAdd},
 
 bool is_comparison(BinaryFn fn) { return fn >= BinaryFn::kEqual; }
 
-bool takes(BinaryFn fn, DType type) {
-  switch (type) {
-    case DType::kF32: return true;
-    case DType::kI32:
-    case DType::kI64: return fn != BinaryFn::kPow;
-    case DType::kBool: return fn == BinaryFn::kEqual;
-    default: return false;
-  }
-}
+bool takes(BinaryFn fn, DType type) { return is_number(type) || (type == DType::kBool && fn == BinaryFn::kEqual); }
 
 Types infer(const OpCall& call) {
   const BinaryFn fn = binary_fn(call);
   const DType type = call.in(0).dtype;
-  if (call.in(1).dtype != type) throw UserError("both operands must have one type; cast one of them");
+  const bool mixes = fn == BinaryFn::kPow && is_number(call.in(1).dtype);
+  if (call.in(1).dtype != type && !mixes) throw UserError("both operands must have one type; cast one of them");
   if (!takes(fn, type)) throw UserError(fmt::format("does not take {}", name(type)));
   return {{is_comparison(fn) ? DType::kBool : type, broadcast(call.shape(0), call.shape(1))}};
 }
@@ -58,15 +54,21 @@ Types infer_grad(const OpCall& call) {
   return {call.in(0)};
 }
 
+std::optional<BinaryType> fast_type(DType type) {
+  if (type == DType::kF32) return BinaryType::kF32;
+  if (type == DType::kI32) return BinaryType::kI32;
+  if (type == DType::kI64) return BinaryType::kI64;
+  return std::nullopt;
+}
+
 Prepared simd(const OpCall& call) {
   const DType type = call.in(0).dtype;
-  if (type == DType::kBool) return Declined{"no bool"};
-  const BinaryType column = type == DType::kF32   ? BinaryType::kF32
-                            : type == DType::kI32 ? BinaryType::kI32
-                                                  : BinaryType::kI64;
+  const auto column = fast_type(type);
+  if (!column || call.in(1).dtype != type) return Declined{"not these types"};
+  const BinaryTable::Run run = binary_table().run[static_cast<int>(*column)][static_cast<int>(binary_fn(call))];
+  if (run == nullptr) return Declined{"not this function of integers"};
   return function_kernel(
-      [run = binary_table().run[static_cast<int>(column)][static_cast<int>(binary_fn(call))],
-       plan = broadcast_plan(call.outputs[0].shape, {call.shape(0), call.shape(1)})](const Buffers& b) {
+      [run, plan = broadcast_plan(call.outputs[0].shape, {call.shape(0), call.shape(1)})](const Buffers& b) {
         run(plan, b.in<std::byte>(0), b.in<std::byte>(1), b.out<std::byte>(0));
       });
 }

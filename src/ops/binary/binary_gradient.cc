@@ -68,7 +68,11 @@ Values gradient_mod(GradientCall& c) {
 Values gradient_pow(GradientCall& c) {
   Values dx(2);
   if (c.wants(1)) dx[1] = to_operand(c, 1, c.g("pow_exponent_grad", {c.dy[0], c.x(0), c.y(0)}));
-  if (c.wants(0)) dx[0] = to_operand(c, 0, c.g("pow_grad", {c.dy[0], c.x(0), c.x(1)}));
+  if (c.wants(0)) {
+    const bool is_f32 = c.g.type(c.x(1)).dtype == DType::kF32;
+    const Value exponent = is_f32 ? c.x(1) : c.g("cast", {c.x(1)}, {{"to", std::string("f32")}});
+    dx[0] = to_operand(c, 0, c.g("pow_grad", {c.dy[0], c.x(0), exponent}));
+  }
   return dx;
 }
 

@@ -227,7 +227,8 @@ TEST(Binary, RefusesWhatDoesNotFit) {
   EXPECT_THROW(run_op({.op = "add", .inputs = {f, {DType::kF32, {3}}}}), UserError);
   EXPECT_THROW(run_op({.op = "add", .inputs = {f, {DType::kI32, {4}}}}), UserError);
   EXPECT_THROW(run_op({.op = "add", .inputs = {f}}), UserError);
-  EXPECT_THROW(run_op({.op = "pow", .inputs = {{DType::kI32, {4}}, {DType::kI32, {4}}}}), UserError);
+  EXPECT_THROW(run_op({.op = "pow", .inputs = {{DType::kBool, {4}}, {DType::kI32, {4}}}}), UserError);
+  EXPECT_THROW(run_op({.op = "add", .inputs = {{DType::kBool, {4}}, {DType::kBool, {4}}}}), UserError);
   EXPECT_THROW(run_op({.op = "less", .inputs = {{DType::kBool, {4}}, {DType::kBool, {4}}}}), UserError);
   EXPECT_THROW(run_op({.op = "and", .inputs = {f, f}}), UserError);
   EXPECT_THROW(run_op({.op = "max_grad", .inputs = {f, {DType::kF32, {2, 4}}, f}}), UserError);

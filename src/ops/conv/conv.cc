@@ -1,5 +1,5 @@
-// Convolution over one or two spatial axes, channels last, and its gradients.
-//   conv(x [N, (H,) W, C], weight [O, (KH,) KW, C / groups], bias? [O]) -> y [N, (OH,) OW, O]
+// Convolution over one, two or three spatial axes, channels last, and its gradients.
+//   conv(x [N, (D, H,) W, C], weight [O, (KD, KH,) KW, C / groups], bias? [O]) -> y [N, (OD, OH,) OW, O]
 //   conv_grad_weight(x, dy; kernel, bias) -> dw, db when the attribute bias is 1
 //   conv_grad_data(dy, weight; shape) -> dx
 // Attributes of all three: strides, pads (begins, then ends; negative ones crop), dilations, groups.
@@ -36,9 +36,12 @@ ConvShape conv_shape(const Shape& x, const Shape& weight, const Shape& y, const 
   const Plane in = plane_of(x);
   const Plane out = plane_of(y);
   return {.n = x.size(0),
+          .is_volume = x.rank() == 5,
+          .d = in.d,
           .h = in.h,
           .w = in.w,
           .c = x.size(-1),
+          .od = out.d,
           .oh = out.h,
           .ow = out.w,
           .o = y.size(-1),
@@ -48,8 +51,8 @@ ConvShape conv_shape(const Shape& x, const Shape& weight, const Shape& y, const 
 
 double ConvShape::flops() const {
   const std::int64_t per_group = c / groups;
-  return 2.0 * static_cast<double>(n * oh * ow * o) *
-         static_cast<double>(window.h.kernel * window.w.kernel * per_group);
+  return 2.0 * static_cast<double>(n * od * oh * ow * o) *
+         static_cast<double>(window.d.kernel * window.h.kernel * window.w.kernel * per_group);
 }
 
 namespace {
@@ -57,7 +60,7 @@ namespace {
 Shape convolved(const Shape& x, const Dim& out_channels, const Window& window) {
   const int axes = spatial_axes(x);
   Shape y{x[0]};
-  for (int i = 0; i < axes; ++i) y.push_back(window_positions(x[1 + i], window.axis(i + 2 - axes)));
+  for (int i = 0; i < axes; ++i) y.push_back(window_positions(x[1 + i], window.axis(i, axes)));
   y.push_back(out_channels);
   return y;
 }

@@ -5,11 +5,13 @@
 
 namespace neap::ops {
 
-// A convolution with sizes known: x [n, h, w, c], weight [o, kh, kw, c / groups], y [n, oh, ow, o].
+// A convolution with sizes known: x [n, d, h, w, c], weight [o, kd, kh, kw, c / groups], y [n, od, oh, ow, o]; depths
+// are 1 unless it is one over volumes.
 struct ConvShape {
   std::int64_t n = 0;
-  std::int64_t h = 0, w = 0, c = 0;
-  std::int64_t oh = 0, ow = 0, o = 0;
+  bool is_volume = false;
+  std::int64_t d = 1, h = 0, w = 0, c = 0;
+  std::int64_t od = 1, oh = 0, ow = 0, o = 0;
   std::int64_t groups = 1;
   Window window;
 

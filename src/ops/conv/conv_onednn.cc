@@ -26,12 +26,40 @@ Desc channels_last(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t 
   return onednn_strided({n, c, h, w}, {h * w * c, 1, w * c, c});
 }
 
+Desc channels_last(std::int64_t n, std::int64_t c, std::int64_t d, std::int64_t h, std::int64_t w) {
+  return onednn_strided({n, c, d, h, w}, {d * h * w * c, 1, h * w * c, w * c, c});
+}
+
 // What is missing at the end for the last window; negative where the input has a rest that no window reaches.
 std::int64_t missing(const WindowAxis& a, std::int64_t positions, std::int64_t size) {
   return (positions - 1) * a.stride + a.extent() - a.pad_begin - size;
 }
 
+Problem volume_problem(const ConvShape& s, bool with_bias) {
+  const auto& [d, h, w] = s.window;
+  const std::int64_t og = s.o / s.groups;
+  const std::int64_t cg = s.c / s.groups;
+  const std::int64_t row = w.kernel * cg;
+  const std::int64_t whole = d.kernel * h.kernel * row;
+  Dims sizes = {s.groups, og, cg, d.kernel, h.kernel, w.kernel};
+  Dims steps = {og * whole, whole, 1, h.kernel * row, row, cg};
+  if (s.groups == 1) {
+    sizes.erase(sizes.begin());
+    steps.erase(steps.begin());
+  }
+  return {.src = channels_last(s.n, s.c, s.d, s.h, s.w),
+          .dst = channels_last(s.n, s.o, s.od, s.oh, s.ow),
+          .bias = with_bias ? onednn_dense({s.o}) : Desc(),
+          .weights = onednn_any(sizes),
+          .plain = onednn_strided(sizes, steps),
+          .strides = {d.stride, h.stride, w.stride},
+          .dilates = {d.dilation - 1, h.dilation - 1, w.dilation - 1},
+          .pad_l = {d.pad_begin, h.pad_begin, w.pad_begin},
+          .pad_r = {missing(d, s.od, s.d), missing(h, s.oh, s.h), missing(w, s.ow, s.w)}};
+}
+
 Problem problem_of(const ConvShape& s, bool with_bias) {
+  if (s.is_volume) return volume_problem(s, with_bias);
   const WindowAxis& h = s.window.h;
   const WindowAxis& w = s.window.w;
   const std::int64_t og = s.o / s.groups;
@@ -131,7 +159,7 @@ class DataKernel final : public ConvKernel {
  public:
   DataKernel(OneDnnCall call, std::string numerics, OneDnnCall copy, const Desc& weights, const ConvShape& s)
       : ConvKernel(std::move(call), std::move(numerics), std::move(copy), weights),
-        rows_(s.n * s.h * s.w),
+        rows_(s.n * s.d * s.h * s.w),
         width_(s.c) {}
 
   void launch(const Buffers& b, Stream& /*stream*/) override {
@@ -157,7 +185,7 @@ class DataKernel final : public ConvKernel {
 // Makes a kernel; what oneDNN does not support (negative pads, say) is declined.
 template <class Make>
 Prepared prepared(const ConvShape& s, Make make) {
-  if (s.n * s.h * s.w * s.c * s.oh * s.ow * s.o == 0) return Declined{"nothing to compute"};
+  if (s.n * s.d * s.h * s.w * s.c * s.od * s.oh * s.ow * s.o == 0) return Declined{"nothing to compute"};
   try {
     return make();
   } catch (const dnnl::error& e) {

@@ -33,6 +33,12 @@ TEST(Conv, OneAxis) {
   check_op(conv_case({2, 16, 5}, {7, 4, 5}, {{"strides", Ints{2}}, {"dilations", Ints{2}}, {"pads", Ints{3, 1}}}));
 }
 
+TEST(Conv, ThreeAxes) {
+  check_op(conv_case({2, 3, 4, 5, 6}, {8, 2, 3, 2, 6}, {{"pads", Ints{1, 1, 0, 0, 1, 1}}}));
+  check_op(conv_case({1, 5, 6, 4, 4}, {6, 2, 2, 2, 2},
+                     {{"groups", 2}, {"strides", Ints{2, 1, 2}}, {"dilations", Ints{2, 3, 1}}}));
+}
+
 TEST(Conv, StridesPadsAndDilations) {
   check_op(conv_case({2, 9, 8, 16}, {16, 3, 3, 16}, {{"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}}));
   check_op(conv_case({2, 9, 8, 16}, {32, 1, 1, 16}, {{"strides", Ints{2, 2}}}));
@@ -115,7 +121,7 @@ TEST(Conv, BadInput) {
   EXPECT_THROW(run({2, 4, 4, 3}, {8, 3, 3, 3}, {{"strides", Ints{0, 1}}}), UserError);  // no stride
   EXPECT_THROW(run({2, 4, 4, 3}, {8, 3, 3, 3}, {{"pads", Ints{1, 1}}}), UserError);     // too few pads
   EXPECT_THROW(run({2, 4, 4, 4}, {6, 3, 3, 1}, {{"groups", 4}}), UserError);            // 4 does not divide 6
-  EXPECT_THROW(run({2, 4, 4, 4, 4}, {6, 3, 3, 3, 4}, {}), UserError);                   // three spatial axes
+  EXPECT_THROW(run({2, 4, 4, 4, 4, 4}, {6, 3, 3, 3, 3, 4}, {}), UserError);             // four spatial axes
 }
 
 TEST(Window, CeilingCountsWindowsThatStartInside) {

@@ -22,8 +22,8 @@ Ints numbers(const Attrs& attrs, const char* name, std::size_t count, std::int64
 
 int spatial_axes(const Shape& shape) {
   const int axes = shape.rank() - 2;
-  if (axes < 1 || axes > 2) {
-    throw UserError(fmt::format("takes [N, W, C] or [N, H, W, C], not {} axes", shape.rank()));
+  if (axes < 1 || axes > 3) {
+    throw UserError(fmt::format("takes [N, W, C], [N, H, W, C] or [N, D, H, W, C], not {} axes", shape.rank()));
   }
   return axes;
 }
@@ -36,11 +36,12 @@ Window window_of(const Attrs& attrs, const Ints& kernel) {
   Window window;
   for (std::size_t i = 0; i < axes; ++i) {
     if (kernel[i] < 1 || kernel[i] > (1 << 20)) throw UserError(fmt::format("kernel cannot be {}", kernel[i]));
-    window.axis(static_cast<int>(i + 2 - axes)) = {.kernel = kernel[i],
-                                                   .stride = strides[i],
-                                                   .pad_begin = pads[i],
-                                                   .pad_end = pads[axes + i],
-                                                   .dilation = dilations[i]};
+    WindowAxis& axis = i + 3 == axes ? window.d : i + 2 == axes ? window.h : window.w;
+    axis = {.kernel = kernel[i],
+            .stride = strides[i],
+            .pad_begin = pads[i],
+            .pad_end = pads[axes + i],
+            .dilation = dilations[i]};
   }
   return window;
 }
@@ -60,7 +61,9 @@ Dim window_positions(const Dim& in, const WindowAxis& axis, bool ceil) {
 }
 
 Plane plane_of(const Shape& shape) {
-  return shape.rank() == 4 ? Plane{shape.size(1), shape.size(2)} : Plane{1, shape.size(1)};
+  if (shape.rank() == 3) return {.w = shape.size(1)};
+  if (shape.rank() == 4) return {.h = shape.size(1), .w = shape.size(2)};
+  return {.d = shape.size(1), .h = shape.size(2), .w = shape.size(3)};
 }
 
 }  // namespace neap::ops

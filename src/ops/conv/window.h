@@ -18,16 +18,17 @@ struct WindowAxis {
   std::int64_t extent() const { return dilation * (kernel - 1) + 1; }
 };
 
-// An op over one spatial axis has a height of 1 as well.
+// An op over one spatial axis has a depth and a height of 1 as well.
 struct Window {
+  WindowAxis d;
   WindowAxis h;
   WindowAxis w;
 
-  WindowAxis& axis(int i) { return i == 0 ? h : w; }
-  const WindowAxis& axis(int i) const { return i == 0 ? h : w; }
+  // Axis i of `axes` spatial ones.
+  const WindowAxis& axis(int i, int axes) const { return i + 3 == axes ? d : i + 2 == axes ? h : w; }
 };
 
-// Number of spatial axes of [N, spatial..., C]; UserError unless it is 1 or 2.
+// Number of spatial axes of [N, spatial..., C]; UserError unless it is 1, 2 or 3.
 int spatial_axes(const Shape& shape);
 
 // From the attributes strides, pads (all begins, then all ends) and dilations; UserError says what is wrong with them.
@@ -37,8 +38,9 @@ Window window_of(const Attrs& attrs, const Ints& kernel);
 // the end, but must start before it. UserError when no window fits.
 Dim window_positions(const Dim& in, const WindowAxis& axis, bool ceil = false);
 
-// Height and width of [N, (H,) W, C].
+// Depth, height and width of [N, (D,) (H,) W, C].
 struct Plane {
+  std::int64_t d = 1;
   std::int64_t h = 1;
   std::int64_t w = 1;
 };

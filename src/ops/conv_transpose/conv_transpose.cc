@@ -1,5 +1,5 @@
 // The transposed convolution: the data gradient of the convolution that leads from its output to its input.
-//   conv_transpose(x [N, (H,) W, C], weight [C, (KH,) KW, M / groups], bias? [M]) -> y [N, (OH,) OW, M]
+//   conv_transpose(x [N, (D, H,) W, C], weight [C, (KD, KH,) KW, M / groups], bias? [M]) -> y [N, (OD, OH,) OW, M]
 //   OH = (H - 1) * stride - pad_begin - pad_end + dilation * (KH - 1) + 1 + output_padding
 // Attributes: strides, pads, dilations, groups as for conv; output_padding, one number a spatial axis.
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ Ints output_padding(const Attrs& attrs, int axes, const Window& window) {
   Ints extra = attrs.ints("output_padding", Ints(static_cast<std::size_t>(axes), 0));
   if (static_cast<int>(extra.size()) != axes) throw UserError(fmt::format("output_padding needs {} numbers", axes));
   for (int i = 0; i < axes; ++i) {
-    const WindowAxis& axis = window.axis(i + 2 - axes);
+    const WindowAxis& axis = window.axis(i, axes);
     const std::int64_t e = extra[static_cast<std::size_t>(i)];
     if (e < 0 || e >= std::max(axis.stride, axis.dilation)) {
       throw UserError(fmt::format("output_padding {} must be less than the stride or the dilation", e));
@@ -49,7 +49,7 @@ Types infer(const OpCall& call) {
   const Ints extra = output_padding(call.attrs, axes, window);
   Shape y{x[0]};
   for (int i = 0; i < axes; ++i)
-    y.push_back(spread(x[1 + i], window.axis(i + 2 - axes), extra[static_cast<std::size_t>(i)]));
+    y.push_back(spread(x[1 + i], window.axis(i, axes), extra[static_cast<std::size_t>(i)]));
   y.push_back(channels);
   return {{DType::kF32, y}};
 }

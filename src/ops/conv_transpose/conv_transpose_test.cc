@@ -22,6 +22,10 @@ TEST(ConvTranspose, TwoAxes) {
   check_op(transposed({1, 3, 4, 2}, {2, 3, 2, 3}, {{"dilations", Ints{2, 3}}, {"pads", Ints{1, 0, 2, 1}}}));
 }
 
+TEST(ConvTranspose, ThreeAxes) {
+  check_op(with_bias(transposed({1, 2, 3, 3, 4}, {4, 2, 3, 2, 3}, {{"strides", Ints{1, 2, 2}}}), 3));
+}
+
 TEST(ConvTranspose, OutputPadding) {
   const Attrs attrs{{"strides", Ints{2, 3}}, {"output_padding", Ints{1, 2}}, {"pads", Ints{1, 0, 1, 1}}};
   check_op(with_bias(transposed({2, 3, 4, 4}, {4, 3, 3, 6}, attrs), 6));

@@ -1,10 +1,13 @@
 // Tensors from nothing: fill(; shape, value, dtype), ones_like(x), zeros_like(x), and range(; shape, start, delta,
-// dtype), whose element i is start + i * delta.
+// dtype), whose element i is start + i * delta. Any type but bits (f32 when not told).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "neap/error.h"
+#include "ops/elementwise/element.h"
 #include "ops/kernel.h"
 
 namespace neap::ops {
@@ -18,23 +21,18 @@ DType dtype_of(const Attrs& attrs) {
 }
 
 void check_type(DType type) {
-  switch (type) {
-    case DType::kF32:
-    case DType::kI64:
-    case DType::kI32:
-    case DType::kU8:
-    case DType::kBool: return;
-    default: throw UserError(fmt::format("makes f32, i64, i32, u8 and bool, not {}; cast it", name(type)));
-  }
+  if (type == DType::kBits) throw UserError("cannot make elements of one bit; cast a bool");
 }
 
 // Integers up to 2^53 come through a double unchanged.
 void check_value(DType type, double value) {
-  const double low = type == DType::kI64 ? -0x1p53 : type == DType::kI32 ? -0x1p31 : 0;
-  const double high = type == DType::kI64 ? 0x1p53 : type == DType::kI32 ? 0x1p31 - 1 : 255;
-  const bool fits = value >= low && value <= high && value == std::trunc(value);
-  if (type == DType::kF32 || type == DType::kBool || fits) return;
-  throw UserError(fmt::format("{} is no value of {}", value, name(type)));
+  if (is_float(type) || type == DType::kBool) return;
+  const bool fits = with_type(type, [&]<class T>(Type<T>) {
+    const double low = std::max(-0x1p53, static_cast<double>(std::numeric_limits<T>::min()));
+    const double high = std::min(0x1p53, static_cast<double>(std::numeric_limits<T>::max()));
+    return value >= low && value <= high && value == std::trunc(value);
+  });
+  if (!fits) throw UserError(fmt::format("{} is no value of {}", value, name(type)));
 }
 
 Types infer_fill(const OpCall& call) {
@@ -79,13 +77,8 @@ void fill_with(std::byte* dst, std::int64_t n, double start, double delta) {
 Prepared ramp(const TensorType& type, double start, double delta) {
   return function_kernel([dtype = type.dtype, n = type.elements(), start, delta](const Buffers& b) {
     std::byte* y = b.out<std::byte>(0);
-    switch (dtype) {
-      case DType::kF32: return fill_with<float>(y, n, start, delta);
-      case DType::kI64: return fill_with<std::int64_t>(y, n, start, delta);
-      case DType::kI32: return fill_with<std::int32_t>(y, n, start, delta);
-      case DType::kU8: return fill_with<std::uint8_t>(y, n, start, delta);
-      default: return fill_with<std::uint8_t>(y, n, start != 0 ? 1 : 0, delta);
-    }
+    if (dtype == DType::kBool) return fill_with<std::uint8_t>(y, n, start != 0 ? 1 : 0, delta);
+    with_type(dtype, [&]<class T>(Type<T>) { fill_with<T>(y, n, start, delta); });
   });
 }
 

@@ -32,7 +32,7 @@ TEST(Fill, RefusesWhatDoesNotFit) {
   EXPECT_THROW(run_op({.op = "fill", .attrs = {{"value", 1.0}}}), UserError);
   EXPECT_THROW(run_op({.op = "fill", .attrs = {{"shape", Shape{1}}, {"value", 1e30}, {"dtype", std::string("i32")}}}),
                UserError);
-  EXPECT_THROW(run_op({.op = "fill", .attrs = {{"shape", Shape{1}}, {"dtype", std::string("f16")}}}), UserError);
+  EXPECT_THROW(run_op({.op = "fill", .attrs = {{"shape", Shape{1}}, {"dtype", std::string("bits")}}}), UserError);
   EXPECT_THROW(run_op({.op = "range", .attrs = {{"shape", Shape{300}}, {"dtype", std::string("u8")}}}), UserError);
   EXPECT_THROW(run_op({.op = "range", .attrs = {{"shape", Shape{2, 2}}}}), UserError);
 }

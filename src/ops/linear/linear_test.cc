@@ -51,8 +51,9 @@ TEST(Linear, NoRows) {
 
 TEST(Linear, BitsDoNotDependOnThreads) {
   const int threads = omp_get_max_threads();
-  const OpCase c = {
-      .op = "linear_grad_weight", .inputs = {f32({2048, 384}), f32({2048, 256})}, .attrs = {{"shape", Shape{256, 384}}}};
+  const OpCase c = {.op = "linear_grad_weight",
+                    .inputs = {f32({2048, 384}), f32({2048, 256})},
+                    .attrs = {{"shape", Shape{256, 384}}}};
   for (const char* kernel : {"onednn", "simd"}) {
     omp_set_num_threads(1);
     const auto one = run_op(c, kernel);

@@ -1,6 +1,8 @@
-// matmul(a, b; trans_a, trans_b, alpha): numpy's rule for vectors and batches; the flags transpose the last two axes.
+// matmul(a, b; trans_a = 0, trans_b = 0, alpha = 1): numpy's rule for vectors and batches; the flags transpose the last
+// two axes. Numbers of one type (integers wrap around, without alpha); fast for f32, and gradients are f32.
 #include "ops/matmul/matmul.h"
 
+#include "ops/elementwise/element.h"
 #include "ops/matmul/checks.h"
 
 namespace neap::ops {
@@ -13,8 +15,10 @@ struct Sides {
 };
 
 void check(const OpCall& call, const Sides& sides) {
+  const DType type = call.in(0).dtype;
+  need(is_number(type) && call.in(1).dtype == type, "takes two tensors of one type of numbers");
+  need(is_float(type) || call.attrs.real("alpha", 1) == 1, "integers take no alpha");
   for (const std::size_t i : {0UL, 1UL}) {
-    need_f32(call, i);
     need(call.shape(i).rank() >= 1, "takes vectors, matrices and batches of matrices, no scalars");
     need(call.shape(i).rank() >= 2 || !(i == 0 ? sides.trans_a : sides.trans_b), "a vector cannot be transposed");
   }
@@ -34,7 +38,7 @@ Types infer(const OpCall& call) {
   Shape out = broadcast(leading(a, 2), leading(b, 2));
   if (a.rank() > 1) out.push_back(a[sides.trans_a ? -1 : -2]);
   if (b.rank() > 1) out.push_back(b[sides.trans_b ? -2 : -1]);
-  return {{DType::kF32, out}};
+  return {{call.in(0).dtype, out}};
 }
 
 Value reduced(Builder& g, Value value, const Shape& shape) {
@@ -110,11 +114,17 @@ double flops(const OpCall& call) {
   return 2.0 * static_cast<double>(call.outputs[0].elements()) * static_cast<double>(inner);
 }
 
+template <auto Prepare>
+Prepared f32_only(const OpCall& call) {
+  if (call.in(0).dtype != DType::kF32) return Declined{"f32 only"};
+  return Prepare(call);
+}
+
 constexpr KernelEntry kKernels[] = {
 #ifdef NEAP_WITH_ONEDNN
-    {"onednn", DeviceKind::kCpu, matmul_onednn},
+    {"onednn", DeviceKind::kCpu, f32_only<matmul_onednn>},
 #endif
-    {"simd", DeviceKind::kCpu, matmul_simd},
+    {"simd", DeviceKind::kCpu, f32_only<matmul_simd>},
     {"ref", DeviceKind::kCpu, matmul_ref}};
 
 }  // namespace

@@ -1,10 +1,12 @@
-// one_hot(indices; depth, axis, on, off): f32 with a new axis of `depth` elements (the last, or as `axis` says), `on`
-// where the index stands. Negative indices count from the end; an index out of range has no `on` at all.
+// one_hot(indices; depth, axis = -1, on = 1, off = 0, dtype = f32): a new axis of `depth` elements (the last, or as
+// `axis` says), `on` where the index stands, else `off`, of any type but bits. Indices are numbers of any type;
+// negative ones count from the end, and an index out of range has no `on` at all.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "neap/error.h"
+#include "ops/elementwise/element.h"
 #include "ops/kernel.h"
 
 namespace neap::ops {
@@ -18,13 +20,10 @@ int axis_of(const OpCall& call) {
 }
 
 Types infer(const OpCall& call) {
-  switch (call.in(0).dtype) {
-    case DType::kI64:
-    case DType::kI32:
-    case DType::kU16:
-    case DType::kU8: break;
-    default: throw UserError(fmt::format("takes i64, i32, u16 or u8, not {}", name(call.in(0).dtype)));
-  }
+  if (!is_number(call.in(0).dtype)) throw UserError(fmt::format("takes numbers, not {}", name(call.in(0).dtype)));
+  const std::string to = call.attrs.text("dtype", "f32");
+  const auto type = parse_dtype(to);
+  if (!type || *type == DType::kBits) throw UserError(fmt::format("cannot make the type \"{}\"", to));
   const std::int64_t depth = call.attrs.integer("depth");
   if (depth < 1) throw UserError(fmt::format("depth must be positive, it is {}", depth));
   Shape out;
@@ -32,42 +31,36 @@ Types infer(const OpCall& call) {
     if (i == axis_of(call)) out.push_back(depth);
     if (i < call.shape(0).rank()) out.push_back(call.shape(0)[i]);
   }
-  return {{DType::kF32, out}};
+  return {{*type, out}};
 }
 
 struct Layout {
   std::int64_t outer = 1, depth = 1, inner = 1;
-  float on = 1, off = 0;
+  double on = 1, off = 0;
 
   explicit Layout(const OpCall& call)
-      : depth(call.attrs.integer("depth")),
-        on(static_cast<float>(call.attrs.real("on", 1))),
-        off(static_cast<float>(call.attrs.real("off", 0))) {
+      : depth(call.attrs.integer("depth")), on(call.attrs.real("on", 1)), off(call.attrs.real("off", 0)) {
     for (int i = 0; i < call.shape(0).rank(); ++i) (i < axis_of(call) ? outer : inner) *= call.shape(0).size(i);
   }
 };
 
 template <class T>
-Prepared kernel(const OpCall& call) {
-  return function_kernel([l = Layout(call)](const Buffers& b) {
-    float* y = b.out<float>(0);
-    std::fill_n(y, l.outer * l.depth * l.inner, l.off);
-    for (std::int64_t i = 0; i < l.outer * l.inner; ++i) {
-      std::int64_t index = b.in<T>(0)[i];
-      if (index < 0) index += l.depth;
-      if (index < 0 || index >= l.depth) continue;
-      y[(i / l.inner * l.depth + index) * l.inner + i % l.inner] = l.on;
-    }
-  });
+void write(const Layout& l, DType type, const std::byte* indices, T* y) {
+  std::fill_n(y, l.outer * l.depth * l.inner, element_of<T>(l.off));
+  for (std::int64_t i = 0; i < l.outer * l.inner; ++i) {
+    std::int64_t index = integer_at(type, indices, i);
+    if (index < 0) index += l.depth;
+    if (index < 0 || index >= l.depth) continue;
+    y[(i / l.inner * l.depth + index) * l.inner + i % l.inner] = element_of<T>(l.on);
+  }
 }
 
 Prepared ref(const OpCall& call) {
-  switch (call.in(0).dtype) {
-    case DType::kI64: return kernel<std::int64_t>(call);
-    case DType::kI32: return kernel<std::int32_t>(call);
-    case DType::kU16: return kernel<std::uint16_t>(call);
-    default: return kernel<std::uint8_t>(call);
-  }
+  return with_type(call.outputs[0].dtype, [&]<class T>(Type<T>) {
+    return function_kernel([l = Layout(call), type = call.in(0).dtype](const Buffers& b) {
+      write(l, type, b.in<std::byte>(0), b.out<T>(0));
+    });
+  });
 }
 
 constexpr KernelEntry kKernels[] = {{"ref", DeviceKind::kCpu, ref}};

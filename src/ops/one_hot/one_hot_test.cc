@@ -29,7 +29,7 @@ TEST(OneHot, TypesOfIndices) {
 }
 
 TEST(OneHot, RefusesWhatDoesNotFit) {
-  EXPECT_THROW(run_op({.op = "one_hot", .inputs = {{DType::kF32, {3}}}, .attrs = {{"depth", 4}}}), UserError);
+  EXPECT_THROW(run_op({.op = "one_hot", .inputs = {{DType::kBool, {3}}}, .attrs = {{"depth", 4}}}), UserError);
   EXPECT_THROW(run_op({.op = "one_hot", .inputs = {{DType::kI64, {3}}}, .attrs = {{"depth", 0}}}), UserError);
   EXPECT_THROW(run_op({.op = "one_hot", .inputs = {{DType::kI64, {3}}}}), UserError);
   EXPECT_THROW(run_op({.op = "one_hot", .inputs = {{DType::kI64, {3}}}, .attrs = {{"depth", 4}, {"axis", 2}}}),

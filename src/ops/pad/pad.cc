@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 
 #include "neap/error.h"
+#include "ops/elementwise/element.h"
 
 namespace neap::ops {
 
@@ -74,19 +74,9 @@ std::vector<PadAxis> pad_axes(const Shape& x, const Attrs& attrs) {
 }
 
 std::int64_t pad_value(DType type, double value) {
+  if (type == DType::kBits) throw UserError("cannot pad elements of one bit");
   std::int64_t bytes = 0;
-  const auto put = [&](auto v) { std::memcpy(&bytes, &v, sizeof v); };
-  switch (type) {
-    case DType::kF32: put(static_cast<float>(value)); break;
-    case DType::kI64: put(static_cast<std::int64_t>(value)); break;
-    case DType::kU64: put(static_cast<std::uint64_t>(value)); break;
-    case DType::kI32: put(static_cast<std::int32_t>(value)); break;
-    case DType::kU16: put(static_cast<std::uint16_t>(value)); break;
-    case DType::kI8: put(static_cast<std::int8_t>(value)); break;
-    case DType::kU8: put(static_cast<std::uint8_t>(value)); break;
-    case DType::kBool: put(static_cast<std::uint8_t>(value != 0)); break;
-    default: throw UserError(fmt::format("cannot pad {}", name(type)));
-  }
+  set_real(type, &bytes, 0, value);
   return bytes;
 }
 

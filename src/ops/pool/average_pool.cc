@@ -1,4 +1,9 @@
-// average_pool(x [N, (H,) W, C]; kernel, strides, pads, dilations, ceil_mode, count_include_pad) -> y
+// average_pool(x [N, (D, H,) W, C]; kernel, strides, pads, dilations, ceil_mode, count_include_pad, count_overhang) ->
+// y
+//
+// With count_include_pad = 1 the taps in the padding count in the divisor. Those of a window that hangs over the end of
+// the padding (ceil_mode) do not, as in PyTorch, unless count_overhang = 1, as in ONNX's reference.
+//
 // average_pool_grad(dy; the same and shape) -> dx
 #include "neap/error.h"
 #include "ops/conv/conv.h"
@@ -30,12 +35,14 @@ double flops(const OpCall& call) {
 }
 
 Prepared simd(const OpCall& call) {
+  if (call.shape(0).rank() == 5) return Declined{"no volumes"};
   return function_kernel([p = pool_of(call.shape(0), call.outputs[0].shape, call.attrs)](const Buffers& b) {
     pool_table().average(p.view(), b.in<float>(0), b.out<float>(0));
   });
 }
 
 Prepared simd_grad(const OpCall& call) {
+  if (call.shape(0).rank() == 5) return Declined{"no volumes"};
   return function_kernel([p = pool_of(call.outputs[0].shape, call.shape(0), call.attrs)](const Buffers& b) {
     pool_table().average_grad(p.view(), b.in<float>(0), b.out<float>(0));
   });

@@ -1,4 +1,4 @@
-// global_average_pool, global_max_pool: [N, (H,) W, C] -> [N, (1,) 1, C]; the latter gives the pixel's index too.
+// global_average_pool, global_max_pool: [N, (D, H,) W, C] -> [N, (1, 1,) 1, C]; the latter gives the pixel's index too.
 // global_average_pool_grad(dy; shape), global_max_pool_grad(dy, index; shape) -> dx
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// max_pool(x [N, (H,) W, C]; kernel, strides, pads, dilations, ceil_mode) -> y, index
+// max_pool(x [N, (D, H,) W, C]; kernel, strides, pads, dilations, ceil_mode) -> y, index
 // `index` is the place inside the window of the first maximum, so that backward needs neither x nor y.
 // max_pool_grad(dy, index; the same and shape) -> dx
 #include "neap/error.h"
@@ -33,6 +33,7 @@ double flops(const OpCall& call) {
 }
 
 Prepared simd(const OpCall& call) {
+  if (call.shape(0).rank() == 5) return Declined{"no volumes"};
   const bool wide = tap_type(call.attrs) == DType::kI32;
   return function_kernel([p = pool_of(call.shape(0), call.outputs[0].shape, call.attrs), wide](const Buffers& b) {
     pool_table().max(p.view(), b.in<float>(0), b.out<float>(0), b.out<void>(1), wide);
@@ -40,6 +41,7 @@ Prepared simd(const OpCall& call) {
 }
 
 Prepared simd_grad(const OpCall& call) {
+  if (call.shape(0).rank() == 5) return Declined{"no volumes"};
   const bool wide = tap_type(call.attrs) == DType::kI32;
   return function_kernel([p = pool_of(call.outputs[0].shape, call.shape(0), call.attrs), wide](const Buffers& b) {
     pool_table().max_grad(p.view(), b.in<float>(0), b.in<void>(1), wide, b.out<float>(0));

@@ -36,6 +36,7 @@ std::vector<std::pair<Shape, Attrs>> cases() {
       {{2, 5, 6, 17}, {{"kernel", two(2, 2)}, {"strides", two(2, 4)}, {"ceil_mode", 1}}},
       {{1, 6, 6, 4}, {{"kernel", two(3, 3)}, {"strides", two(2, 2)}, {"pads", Ints{0, 1, 1, 0}}, {"ceil_mode", 1}}},
       {{2, 9, 5}, {{"kernel", Ints{3}}, {"strides", Ints{2}}, {"pads", Ints{1, 1}}}},
+      {{2, 4, 5, 3, 2}, {{"kernel", Ints{2, 3, 2}}, {"strides", Ints{2, 1, 1}}, {"pads", Ints{1, 1, 0, 0, 1, 1}}}},
       {{1, 20, 18, 2}, {{"kernel", two(17, 17)}}},  // more than 256 places: an index of 32 bits
   };
 }
@@ -46,15 +47,34 @@ TEST(MaxPool, KernelsAgreeAndGradientHolds) {
 
 TEST(AveragePool, KernelsAgreeAndGradientHolds) {
   for (auto [shape, attrs] : cases()) {
-    for (const int include : {0, 1}) {
-      attrs.set("count_include_pad", include);
+    for (const int include : {0, 1, 2}) {
+      attrs.set("count_include_pad", include > 0 ? 1 : 0);
+      attrs.set("count_overhang", include > 1 ? 1 : 0);
       check_op({.op = "average_pool", .inputs = {{DType::kF32, shape}}, .attrs = attrs});
     }
   }
 }
 
+// Three pixels, windows of two: the second hangs over the end.
+TEST(AveragePool, WhatTheDivisorCounts) {
+  const auto last = [](std::int64_t include, std::int64_t overhang) {
+    OpCase c{.op = "average_pool", .inputs = {{DType::kF32, {1, 3, 1}}}, .low = 6, .high = 6};
+    c.attrs = {{"kernel", Ints{2}},
+               {"strides", Ints{2}},
+               {"ceil_mode", 1},
+               {"count_include_pad", include},
+               {"count_overhang", overhang}};
+    return run_op(c)[0].floats()[1];
+  };
+  EXPECT_EQ(last(0, 0), 6);
+  EXPECT_EQ(last(1, 0), 6);
+  EXPECT_EQ(last(1, 1), 3);
+  EXPECT_EQ(last(0, 1), 6);
+}
+
 TEST(GlobalPool, KernelsAgreeAndGradientHolds) {
-  for (const Shape& shape : {Shape{2, 3, 5, 16}, Shape{3, 7, 33}, Shape{1, 40, 1, 3}, Shape{2, 1, 1, 1}}) {
+  for (const Shape& shape :
+       {Shape{2, 3, 5, 16}, Shape{3, 7, 33}, Shape{1, 40, 1, 3}, Shape{2, 1, 1, 1}, Shape{2, 3, 2, 2, 3}}) {
     check_op({.op = "global_average_pool", .inputs = {{DType::kF32, shape}}});
     check_op(pool_case("global_max_pool", shape));
   }

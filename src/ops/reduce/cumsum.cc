@@ -1,9 +1,11 @@
-// cumsum(x; axis, exclusive, reverse): sums along an axis so far, accumulated in double.
+// cumsum(x; axis = 0, exclusive = 0, reverse = 0): sums along an axis so far; floats are accumulated in double,
+// integers wrap around.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "neap/error.h"
+#include "ops/elementwise/element.h"
 #include "ops/kernel.h"
 
 namespace neap::ops {
@@ -17,7 +19,7 @@ int axis_of(const OpCall& call) {
 }
 
 Types infer(const OpCall& call) {
-  if (call.in(0).dtype != DType::kF32) throw UserError(fmt::format("takes f32, not {}", name(call.in(0).dtype)));
+  if (!is_number(call.in(0).dtype)) throw UserError(fmt::format("takes numbers, not {}", name(call.in(0).dtype)));
   axis_of(call);
   return {call.in(0)};
 }
@@ -44,16 +46,18 @@ struct Line {
   }
 };
 
-void sum_columns(const Line& l, const float* x, float* y, std::int64_t width) {
+template <class T>
+void sum_columns(const Line& l, const T* x, T* y, std::int64_t width) {
+  using Sum = std::conditional_t<kIsInteger<T>, std::uint64_t, double>;
   constexpr std::int64_t kColumns = 128;
   for (std::int64_t c = 0; c < width; c += kColumns) {
     const std::int64_t n = std::min(kColumns, width - c);
-    double sum[kColumns] = {};
+    Sum sum[kColumns] = {};
     for (std::int64_t t = 0; t < l.length; ++t) {
       const std::int64_t at = (l.reverse ? l.length - 1 - t : t) * l.inner + c;
       for (std::int64_t i = 0; i < n; ++i) {
-        const double next = sum[i] + static_cast<double>(x[at + i]);
-        y[at + i] = static_cast<float>(l.exclusive ? sum[i] : next);
+        const Sum next = sum[i] + static_cast<Sum>(x[at + i]);
+        y[at + i] = static_cast<T>(l.exclusive ? sum[i] : next);
         sum[i] = next;
       }
     }
@@ -61,11 +65,13 @@ void sum_columns(const Line& l, const float* x, float* y, std::int64_t width) {
 }
 
 Prepared ref(const OpCall& call) {
-  return function_kernel([l = Line(call)](const Buffers& b) {
-    const std::int64_t size = l.length * l.inner;
-    for (std::int64_t o = 0; o < l.outer; ++o) {
-      sum_columns(l, b.in<float>(0) + o * size, b.out<float>(0) + o * size, l.inner);
-    }
+  return with_type(call.in(0).dtype, [&]<class T>(Type<T>) {
+    return function_kernel([l = Line(call)](const Buffers& b) {
+      const std::int64_t size = l.length * l.inner;
+      for (std::int64_t o = 0; o < l.outer; ++o) {
+        sum_columns(l, b.in<T>(0) + o * size, b.out<T>(0) + o * size, l.inner);
+      }
+    });
   });
 }
 

@@ -1,9 +1,12 @@
-// Reductions over any axes: reduce_sum and its family, and sum_to, which undoes a broadcast.
+// Reductions (x; axes, keepdims = 1) over the named axes, or all when none is: reduce_sum, _mean, _max, _min, _prod,
+// _l1, _l2, _log_sum_exp, _sum_square of numbers of any type (max and min of bool too: any and all); integers wrap
+// around, their mean and norm are cut. sum_to(x; shape) undoes a broadcast. Fast for f32, and gradients are f32.
 #include "ops/reduce/reduce.h"
 
 #include <fmt/format.h>
 
 #include "neap/error.h"
+#include "ops/elementwise/element.h"
 
 namespace neap::ops {
 namespace {
@@ -25,16 +28,21 @@ constexpr Name kNames[] = {
 };
 
 Types infer(const OpCall& call) {
-  if (call.in(0).dtype != DType::kF32) throw UserError(fmt::format("takes f32, not {}", name(call.in(0).dtype)));
+  const DType type = call.in(0).dtype;
+  const ReduceFn fn = reduce_fn(call.op->name);
+  const bool is_logic = type == DType::kBool && (fn == ReduceFn::kMax || fn == ReduceFn::kMin);
+  const bool is_known = fn == ReduceFn::kLogSumExp ? is_float(type) : is_number(type) || is_logic;
+  if (!is_known) throw UserError(fmt::format("does not take {}", name(type)));
   const Reduction reduction(call.attrs, call.shape(0).rank());
-  return {{DType::kF32, reduction.result(call.shape(0))}};
+  return {{type, reduction.result(call.shape(0))}};
 }
 
 Types infer_sum_to(const OpCall& call) {
-  if (call.in(0).dtype != DType::kF32) throw UserError(fmt::format("takes f32, not {}", name(call.in(0).dtype)));
+  const DType type = call.in(0).dtype;
+  if (!is_number(type)) throw UserError(fmt::format("takes numbers, not {}", name(type)));
   const Shape shape = call.attrs.shape("shape");
   broadcast_axes(call.shape(0), shape);
-  return {{DType::kF32, shape}};
+  return {{type, shape}};
 }
 
 Values gradient_sum_to(GradientCall& c) {
@@ -60,11 +68,13 @@ Prepared reduce_kernel(ReduceFn fn, const ReducePlan& plan) {
 }
 
 Prepared simd(const OpCall& call) {
+  if (call.in(0).dtype != DType::kF32) return Declined{"f32 only"};
   const Reduction reduction(call.attrs, call.shape(0).rank());
   return reduce_kernel(reduce_fn(call.op->name), reduce_plan(call.shape(0), reduction.is_reduced));
 }
 
 Prepared sum_to_simd(const OpCall& call) {
+  if (call.in(0).dtype != DType::kF32) return Declined{"f32 only"};
   return reduce_kernel(ReduceFn::kSum,
                        reduce_plan(call.shape(0), broadcast_axes(call.shape(0), call.outputs[0].shape)));
 }

@@ -1,8 +1,10 @@
 #include <cmath>
+#include <limits>
 
 #include "neap/error.h"
 #include "ops/elementwise/broadcast.h"
 #include "ops/elementwise/broadcast_offsets.h"
+#include "ops/elementwise/element.h"
 #include "ops/reduce/reduce.h"
 
 namespace neap::ops {
@@ -43,7 +45,8 @@ double finish(ReduceFn fn, double sum, double terms, double top) {
   }
 }
 
-double fold_all(ReduceFn fn, const ReducePlan& plan, const float* x, double top) {
+template <class T>
+double fold_all(ReduceFn fn, const ReducePlan& plan, const T* x, double top) {
   double sum = start_of(fn);
   for (std::int64_t t = 0; t < plan.terms(); ++t) {
     sum = fold(fn, sum, static_cast<double>(x[offset_of(plan.reduced, t)]), top);
@@ -51,14 +54,58 @@ double fold_all(ReduceFn fn, const ReducePlan& plan, const float* x, double top)
   return sum;
 }
 
-Prepared kernel(ReduceFn fn, const ReducePlan& plan) {
+template <class T>
+Prepared float_kernel(ReduceFn fn, const ReducePlan& plan) {
   return function_kernel([fn, plan](const Buffers& b) {
     for (std::int64_t o = 0; o < plan.outputs(); ++o) {
-      const float* x = b.in<float>(0) + offset_of(plan.kept, o);
+      const T* x = b.in<T>(0) + offset_of(plan.kept, o);
       const double top = fn == ReduceFn::kLogSumExp ? fold_all(ReduceFn::kMax, plan, x, 0) : 0;
       const double about = std::isfinite(top) ? top : 0;
       const double sum = fold_all(fn, plan, x, about);
-      b.out<float>(0)[o] = static_cast<float>(finish(fn, sum, static_cast<double>(plan.terms()), about));
+      b.out<T>(0)[o] = static_cast<T>(finish(fn, sum, static_cast<double>(plan.terms()), about));
+    }
+  });
+}
+
+// In 128 bits, of which products keep the last 64.
+template <class T>
+__int128 fold_integers(ReduceFn fn, const ReducePlan& plan, const T* x) {
+  using Limits = std::numeric_limits<T>;
+  __int128 sum = fn == ReduceFn::kMax ? Limits::min() : fn == ReduceFn::kMin ? Limits::max() : T{0};
+  if (fn == ReduceFn::kProd) sum = 1;
+  for (std::int64_t t = 0; t < plan.terms(); ++t) {
+    const __int128 v = x[offset_of(plan.reduced, t)];
+    switch (fn) {
+      case ReduceFn::kL1: sum += v < 0 ? -v : v; break;
+      case ReduceFn::kL2:
+      case ReduceFn::kSumSquare: sum += v * v; break;
+      case ReduceFn::kProd: sum = static_cast<std::uint64_t>(sum) * static_cast<std::uint64_t>(v); break;
+      case ReduceFn::kMax: sum = v > sum ? v : sum; break;
+      case ReduceFn::kMin: sum = v < sum ? v : sum; break;
+      default: sum += v; break;
+    }
+  }
+  return sum;
+}
+
+template <class T>
+Prepared integer_kernel(ReduceFn fn, const ReducePlan& plan) {
+  return function_kernel([fn, plan](const Buffers& b) {
+    for (std::int64_t o = 0; o < plan.outputs(); ++o) {
+      __int128 sum = fold_integers(fn, plan, b.in<T>(0) + offset_of(plan.kept, o));
+      if (fn == ReduceFn::kMean) sum = plan.terms() == 0 ? 0 : sum / plan.terms();
+      if (fn == ReduceFn::kL2) sum = static_cast<__int128>(std::sqrt(static_cast<double>(sum)));
+      b.out<T>(0)[o] = static_cast<T>(sum);
+    }
+  });
+}
+
+Prepared kernel(DType type, ReduceFn fn, const ReducePlan& plan) {
+  return with_type(type, [&]<class T>(Type<T>) {
+    if constexpr (kIsInteger<T>) {
+      return integer_kernel<T>(fn, plan);
+    } else {
+      return float_kernel<T>(fn, plan);
     }
   });
 }
@@ -85,12 +132,12 @@ double slope(ReduceFn fn, const ReducePlan& plan, const float* x, std::int64_t a
 
 Prepared reduce_ref(const OpCall& call) {
   const Reduction reduction(call.attrs, call.shape(0).rank());
-  return kernel(reduce_fn(call.op->name), reduce_plan(call.shape(0), reduction.is_reduced));
+  return kernel(call.in(0).dtype, reduce_fn(call.op->name), reduce_plan(call.shape(0), reduction.is_reduced));
 }
 
 Prepared sum_to_ref(const OpCall& call) {
   const auto axes = broadcast_axes(call.shape(0), call.outputs[0].shape);
-  return kernel(ReduceFn::kSum, reduce_plan(call.shape(0), axes));
+  return kernel(call.in(0).dtype, ReduceFn::kSum, reduce_plan(call.shape(0), axes));
 }
 
 Prepared reduce_grad_ref(const OpCall& call) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/elementwise/element.h"
 #include "ops/gather/positions.h"
 #include "ops/kernel.h"
 #include "ops/matmul/checks.h"
@@ -30,8 +31,7 @@ int axis_in(const OpCall& call) { return axis_of(call.attrs.integer("axis", 0), 
 void check(const OpCall& call, const Shape& updates) {
   need_index(call, 1);
   const DType type = movable(call.in(0)).dtype;
-  const bool counts = type == DType::kF32 || type == DType::kI32 || type == DType::kI64;
-  need(combine_of(call) == Combine::kReplace || counts, "only f32, i32 and i64 can be combined");
+  need(combine_of(call) == Combine::kReplace || is_number(type), "only numbers can be combined");
   if (!call.has(2)) return need(combine_of(call) == Combine::kReplace, "updates are missing");
   need(call.in(2).dtype == type, "updates must have the type of data");
   need_same_shape(call.shape(2), updates, "the updates do not fit the indices");
@@ -63,13 +63,17 @@ Values gradient(GradientCall& c) {
 
 template <class T>
 void combine(Combine how, const T* from, T* to, std::int64_t n) {
+  // Integers wrap around, floats of 16 bits count in doubles.
+  using Sum = std::conditional_t<kIsInteger<T>, std::uint64_t, std::conditional_t<sizeof(T) == 2, double, T>>;
   for (std::int64_t i = 0; i < n; ++i) {
+    const auto a = static_cast<Sum>(to[i]);
+    const auto b = static_cast<Sum>(from[i]);
     switch (how) {
       case Combine::kReplace: to[i] = from[i]; break;
-      case Combine::kAdd: to[i] += from[i]; break;
-      case Combine::kMultiply: to[i] *= from[i]; break;
-      case Combine::kLargest: to[i] = std::max(to[i], from[i]); break;
-      case Combine::kSmallest: to[i] = std::min(to[i], from[i]); break;
+      case Combine::kAdd: to[i] = static_cast<T>(a + b); break;
+      case Combine::kMultiply: to[i] = static_cast<T>(a * b); break;
+      case Combine::kLargest: to[i] = to[i] < from[i] ? from[i] : to[i]; break;
+      case Combine::kSmallest: to[i] = from[i] < to[i] ? from[i] : to[i]; break;
     }
   }
 }
@@ -92,12 +96,9 @@ struct Scatter {
     const std::byte* from = updates + t * n * size;
     if (how == Combine::kReplace) {
       std::memcpy(to, from, static_cast<std::size_t>(n * size));
-    } else if (type == DType::kF32) {
-      combine(how, reinterpret_cast<const float*>(from), reinterpret_cast<float*>(to), n);
-    } else if (type == DType::kI32) {
-      combine(how, reinterpret_cast<const std::int32_t*>(from), reinterpret_cast<std::int32_t*>(to), n);
     } else {
-      combine(how, reinterpret_cast<const std::int64_t*>(from), reinterpret_cast<std::int64_t*>(to), n);
+      with_type(type,
+                [&]<class T>(Type<T>) { combine(how, reinterpret_cast<const T*>(from), reinterpret_cast<T*>(to), n); });
     }
   }
 };

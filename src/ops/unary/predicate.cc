@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "neap/error.h"
+#include "ops/elementwise/element.h"
 #include "ops/kernel.h"
 
 namespace neap::ops {
@@ -16,7 +17,7 @@ Types infer_not(const OpCall& call) {
 }
 
 Types infer_test(const OpCall& call) {
-  if (call.in(0).dtype != DType::kF32) throw UserError(fmt::format("takes f32, not {}", name(call.in(0).dtype)));
+  if (!is_float(call.in(0).dtype)) throw UserError(fmt::format("takes floats, not {}", name(call.in(0).dtype)));
   return {{DType::kBool, call.shape(0)}};
 }
 
@@ -27,22 +28,24 @@ Prepared not_ref(const OpCall& call) {
 }
 
 template <class F>
-Prepared test_kernel(std::int64_t n, F holds) {
-  return function_kernel([n, holds](const Buffers& b) {
-    for (std::int64_t i = 0; i < n; ++i) b.out<std::uint8_t>(0)[i] = holds(b.in<float>(0)[i]) ? 1 : 0;
+Prepared test_kernel(const TensorType& x, F holds) {
+  return with_float(x.dtype, [&]<class T>(Type<T>) {
+    return function_kernel([n = x.elements(), holds](const Buffers& b) {
+      for (std::int64_t i = 0; i < n; ++i)
+        b.out<std::uint8_t>(0)[i] = holds(static_cast<double>(b.in<T>(0)[i])) ? 1 : 0;
+    });
   });
 }
 
 Prepared is_nan_ref(const OpCall& call) {
-  return test_kernel(call.in(0).elements(), [](float x) { return std::isnan(x); });
+  return test_kernel(call.in(0), [](double x) { return std::isnan(x); });
 }
 
 Prepared is_inf_ref(const OpCall& call) {
   const bool positive = call.attrs.integer("detect_positive", 1) != 0;
   const bool negative = call.attrs.integer("detect_negative", 1) != 0;
-  return test_kernel(call.in(0).elements(), [positive, negative](float x) {
-    return std::isinf(x) && (std::signbit(x) ? negative : positive);
-  });
+  return test_kernel(
+      call.in(0), [positive, negative](double x) { return std::isinf(x) && (std::signbit(x) ? negative : positive); });
 }
 
 Prepared copy_ref(const OpCall& call) {

@@ -1,4 +1,5 @@
-// Functions of one f32 tensor, element by element, and their gradients: f(x) and f_grad(dy, saved).
+// Functions of one tensor of floats, element by element, and their gradients (f32): f(x) and f_grad(dy, saved). neg,
+// abs, square and sign take integers too. Fast for f32.
 #include "ops/unary/unary.h"
 
 #include <fmt/format.h>
@@ -6,6 +7,7 @@
 #include <array>
 
 #include "neap/error.h"
+#include "ops/elementwise/element.h"
 
 namespace neap::ops {
 namespace {
@@ -21,7 +23,7 @@ struct Spec {
   std::string_view name;
   UnaryFn fn;
   Gradient gradient;
-  bool integers = false;  // i32 and i64 too
+  bool integers = false;  // of any size too
 };
 
 constexpr std::array kSpecs = {
@@ -95,8 +97,8 @@ UnaryFn gelu_form(const Attrs& attrs) {
 Types infer(const OpCall& call) {
   const Spec& spec = spec_of(call.op->name);
   const DType type = call.in(0).dtype;
-  const bool fits = type == DType::kF32 || (spec.integers && (type == DType::kI32 || type == DType::kI64));
-  if (!fits) throw UserError(fmt::format("takes f32{}, not {}", spec.integers ? ", i32 or i64" : "", name(type)));
+  const bool fits = is_float(type) || (spec.integers && is_integer(type));
+  if (!fits) throw UserError(fmt::format("takes floats{}, not {}", spec.integers ? " and integers" : "", name(type)));
   unary_call(call);
   return {call.in(0)};
 }

@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include "neap/error.h"
+#include "ops/elementwise/element.h"
 #include "ops/unary/unary.h"
 
 namespace neap::ops {
@@ -133,7 +134,7 @@ T integer(UnaryFn fn, T x) {
   switch (fn) {
     case UnaryFn::kNeg: return static_cast<T>(U{0} - bits);
     case UnaryFn::kAbs: return x < 0 ? static_cast<T>(U{0} - bits) : x;
-    case UnaryFn::kSquare: return static_cast<T>(bits * bits);
+    case UnaryFn::kSquare: return static_cast<T>(std::uint64_t{bits} * bits);
     case UnaryFn::kSign: return static_cast<T>(x > 0 ? 1 : x < 0 ? -1 : 0);
     default: throw InternalError("no function of integers");
   }
@@ -151,11 +152,15 @@ Prepared integer_kernel(UnaryFn fn, std::int64_t n) {
 Prepared unary_ref(const OpCall& call) {
   const std::int64_t n = call.in(0).elements();
   const UnaryCall unary = unary_call(call);
-  if (call.in(0).dtype == DType::kI32) return integer_kernel<std::int32_t>(unary.fn, n);
-  if (call.in(0).dtype == DType::kI64) return integer_kernel<std::int64_t>(unary.fn, n);
-  return function_kernel([unary, n](const Buffers& b) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      b.out<float>(0)[i] = static_cast<float>(forward(unary.fn, b.in<float>(0)[i], unary.args));
+  return with_type(call.in(0).dtype, [&]<class T>(Type<T>) -> Prepared {
+    if constexpr (kIsInteger<T>) {
+      return integer_kernel<T>(unary.fn, n);
+    } else {
+      return function_kernel([unary, n](const Buffers& b) {
+        for (std::int64_t i = 0; i < n; ++i) {
+          b.out<T>(0)[i] = static_cast<T>(forward(unary.fn, b.in<T>(0)[i], unary.args));
+        }
+      });
     }
   });
 }

@@ -8,24 +8,61 @@
 #include "core/random.h"
 #include "neap/error.h"
 #include "train/data/sampler.h"
+#include "train/data/wanted.h"
 
 namespace neap {
 
 ArraySet::ArraySet(std::vector<Source> sources, const DatasetOptions& options) {
+  if (options.wanted.empty()) {
+    add_all(std::move(sources), options);
+  } else {
+    add_wanted(std::move(sources), options);
+  }
+  for (const auto& column : columns_) fields_.push_back(column->field);
+}
+
+void ArraySet::check_length(const Array& array, const std::string& label) {
+  const auto samples = static_cast<std::uint64_t>(array.shape[0]);
+  if (size_ == 0) {
+    size_ = samples;
+    first_label_ = label;
+  }
+  if (samples == size_) return;
+  throw UserError(fmt::format("'{}' has {} samples and '{}' has {}", first_label_, size_, label, samples));
+}
+
+void ArraySet::add_all(std::vector<Source> sources, const DatasetOptions& options) {
   const auto labels = std::count_if(sources.begin(), sources.end(), [](const Source& s) { return is_label(s.array); });
   for (Source& source : sources) {
     const Array array = source.array;
     columns_.push_back(make_column(source.name, std::move(source.array), options, source.label));
-    fields_.push_back(columns_.back()->field);
-    if (size_ == 0) size_ = static_cast<std::uint64_t>(array.shape[0]);
-    if (static_cast<std::uint64_t>(array.shape[0]) != size_) {
-      throw UserError(
-          fmt::format("'{}' has {} samples and '{}' has {}", sources[0].label, size_, source.label, array.shape[0]));
-    }
+    check_length(array, source.label);
     if (is_label(array) && labels == 1) {
       classes_ = options.classes > 0 ? options.classes : largest(array) + 1;
       check_range(array, classes_, "label", source.label);
     }
+  }
+}
+
+// One column for each wanted field, in their order. Sources that are not wanted are left out.
+void ArraySet::add_wanted(std::vector<Source> sources, const DatasetOptions& options) {
+  const Roles roles = roles_of(options.wanted);
+  columns_.resize(options.wanted.size());
+  std::string has;
+  for (Source& source : sources) {
+    has += (has.empty() ? "" : ", ") + source.name;
+    const auto at = wanted_for(source.name, options.wanted, roles);
+    if (!at) continue;
+    const Field& wanted = options.wanted[*at];
+    if (columns_[*at]) {
+      throw UserError(fmt::format("'{}': two arrays are for the model's input '{}'", source.label, wanted.name));
+    }
+    const Array array = source.array;
+    columns_[*at] = make_column(wanted, std::move(source.array), options, source.label);
+    check_length(array, source.label);
+  }
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (!columns_[i]) nothing_for(options.wanted[i], sources.empty() ? "" : sources[0].label, has);
   }
 }
 

@@ -19,14 +19,18 @@ struct Source {
 
 class ArraySet final : public Dataset {
  public:
-  // Of all sources that are labels (integers [N]) the only one, if it is, gives classes(). UserError when the sources
-  // differ in N or a label is out of range.
+  // UserError when the sources differ in N, an integer is out of range, or a wanted field has no source. Without wanted
+  // fields, of all sources that are labels (integers [N]) the only one, if it is, gives classes().
   ArraySet(std::vector<Source> sources, const DatasetOptions& options);
   void fill(std::span<const std::uint64_t> indices, std::size_t field, std::byte* dst,
             const Augment& augment) const override;
 
  private:
+  void check_length(const Array& array, const std::string& label);
+  void add_all(std::vector<Source> sources, const DatasetOptions& options);
+  void add_wanted(std::vector<Source> sources, const DatasetOptions& options);
   std::vector<std::unique_ptr<Column>> columns_;
+  std::string first_label_;  // whose length the others must have
 };
 
 // Some samples of another data set, in the order of `indices`. What is random about a sample stays that of its index

@@ -30,6 +30,12 @@ bool is_label(const Array& array);
 // bits.
 std::unique_ptr<Column> make_column(std::string name, Array array, const DatasetOptions& options,
                                     const std::string& label);
+// The same for a model's input, whose name, type and shape the column then has. UserError names both where they differ.
+std::unique_ptr<Column> make_column(const Field& wanted, Array array, const DatasetOptions& options,
+                                    const std::string& label);
+
+// Integers that fit no wider type than this one; bool is 0 or 1.
+void store_integer(DType type, std::byte* dst, std::uint64_t index, std::int64_t value);
 
 // UserError unless every element lies in [0, bound).
 void check_range(const Array& array, std::int64_t bound, const char* what, const std::string& label);

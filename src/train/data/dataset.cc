@@ -15,6 +15,7 @@
 #include "train/data/synthetic.h"
 #include "train/data/token_set.h"
 #include "train/data/tokens.h"
+#include "train/data/wanted.h"
 
 namespace neap {
 namespace {
@@ -92,6 +93,35 @@ DatasetPtr open_pair(const fs::path& first, const fs::path& second, const Datase
                       options);
 }
 
+// The parts of "a=FILE,b=FILE"; empty when that is not what is written.
+std::vector<std::pair<std::string, std::string>> named_files(std::string_view spec) {
+  std::vector<std::pair<std::string, std::string>> out;
+  while (true) {
+    const std::size_t comma = spec.find(',');
+    const std::string_view part = spec.substr(0, comma);
+    const std::size_t equals = part.find('=');
+    if (equals == std::string_view::npos || equals == 0) return {};
+    out.emplace_back(part.substr(0, equals), part.substr(equals + 1));
+    if (comma == std::string_view::npos) return out;
+    spec.remove_prefix(comma + 1);
+  }
+}
+
+DatasetPtr open_named(const std::vector<std::pair<std::string, std::string>>& files, const std::string& spec,
+                      const DatasetOptions& options) {
+  check_split(spec, options);
+  const Roles roles = roles_of(options.wanted);
+  std::vector<Source> sources;
+  for (const auto& [name, path] : files) {
+    if (!options.wanted.empty() && !wanted_for(name, options.wanted, roles)) {
+      throw UserError(
+          fmt::format("data '{}': the model has no input '{}', only {}", spec, name, list_of(options.wanted)));
+    }
+    sources.push_back({name, read_array(path), path});
+  }
+  return open_sources(std::move(sources), options);
+}
+
 constexpr std::string_view kTrainSuffix = "_train";
 constexpr std::string_view kTestSuffix = "_test";
 
@@ -152,7 +182,9 @@ std::shared_ptr<const Dataset> open_dataset(const std::string& spec, const Datas
   if (spec == "fashion-mnist") return open_fashion_mnist(options);
   std::error_code ignored;
   const std::size_t comma = spec.find(',');
-  if (comma == std::string::npos || fs::exists(spec, ignored)) return open_file(spec, options);
+  if (fs::exists(spec, ignored)) return open_file(spec, options);
+  if (const auto files = named_files(spec); !files.empty()) return open_named(files, spec, options);
+  if (comma == std::string::npos) return open_file(spec, options);
   return open_pair(spec.substr(0, comma), spec.substr(comma + 1), options);
 }
 

@@ -17,9 +17,10 @@ namespace neap {
 
 struct Field {
   std::string name;
-  DType dtype = DType::kF32;  // kF32 or kI32
-  Shape sample_shape;         // without the batch
-  bool image = false;         // [height, width, channels]: augmentation applies
+  DType dtype = DType::kF32;
+  Shape sample_shape;      // without the batch
+  bool image = false;      // augmentation applies
+  std::int64_t bound = 0;  // integers lie in [0, bound); 0: not known
 
   friend bool operator==(const Field&, const Field&) = default;
 };
@@ -75,9 +76,10 @@ struct DatasetOptions {
   // Of pixels between 0 and 1, one number or one a channel; empty: the data set's own, 0.5 where it has none.
   std::vector<float> mean;
   std::vector<float> deviation;
-  // For `synthetic`: the fields to make (empty: image and label), and how many samples.
+  // What the model takes (empty: whatever there is). The data set then has these fields, of these types and shapes;
+  // data find their field by name, or by role (train/data/wanted.h).
   std::vector<Field> wanted;
-  std::uint64_t samples = 50'000;
+  std::uint64_t samples = 50'000;  // of `synthetic`
   std::filesystem::path fashion_mnist = "/usr/share/datasets/fashion-mnist";
 };
 
@@ -85,13 +87,15 @@ struct DatasetOptions {
 //   fashion-mnist     Debian's package; splits train and test          -> image, label
 //   IMAGES,LABELS     two IDX files, plain or gzip                     -> image, label
 //   X.npy,Y.npy       u8 images (N,H,W[,C]) with integer labels        -> image, label; anything else -> x, y
+//   A=X.npy,B=Y.npy   fields by name, any number of NPY or IDX files   -> A, B
 //   FILE.npz          fields named as the arrays; NAME_train and NAME_test are NAME of that split
 //   FILE.bin          16-bit tokens                                    -> tokens, targets (tokens moved on by one)
 //   synthetic         made by seed, learnable                          -> as wanted
 //   any other file    a text, its bytes the tokens                     -> tokens, targets
 // In NPY and NPZ: floats stay as they are; u8 of rank 2 and more are pixels, normalised to f32 like images; other
-// integers become i32. UserError names the file, and the position of a label out of range or a float that is not
-// finite.
+// integers become i32. Where a field is wanted its type decides: pixels or numbers, i32 or i64, height or channels
+// first. UserError names the file, the field and both shapes where they differ, and the position of a label out of
+// range or a float that is not finite.
 std::shared_ptr<const Dataset> open_dataset(const std::string& spec, const DatasetOptions& options = {});
 
 }  // namespace neap

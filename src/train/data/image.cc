@@ -41,11 +41,11 @@ std::array<float, 256> pixel_table(float mean, float deviation) {
   return table;
 }
 
-ImageSource::ImageSource(Array array, const DatasetOptions& options, const std::string& label)
+ImageSource::ImageSource(Array array, const ImageSize& out, const DatasetOptions& options, const std::string& label)
     : array_(std::move(array)) {
   in_ = {array_.shape[1], array_.shape[2], array_.shape.size() == 4 ? array_.shape[3] : 1};
-  out_ = {options.image > 0 ? options.image : in_.height, options.image > 0 ? options.image : in_.width,
-          options.channels > 0 ? options.channels : in_.channels};
+  out_ = {out.height > 0 ? out.height : in_.height, out.width > 0 ? out.width : in_.width,
+          out.channels > 0 ? out.channels : in_.channels};
   if (out_.channels != in_.channels && in_.channels != 1) {
     throw UserError(fmt::format("'{}' has images of {} channels, not {}", label, in_.channels, out_.channels));
   }

@@ -20,8 +20,8 @@ struct ImageSize {
 
 class ImageSource {
  public:
-  // `array` is u8, normalised to (x/255 - mean) / deviation, or f32, taken as it is.
-  ImageSource(Array array, const DatasetOptions& options, const std::string& label);
+  // `array` is u8, normalised to (x/255 - mean) / deviation, or f32, taken as it is. Sizes of 0 in `out`: as they are.
+  ImageSource(Array array, const ImageSize& out, const DatasetOptions& options, const std::string& label);
 
   const ImageSize& out() const { return out_; }
   void copy(std::uint64_t sample, const Augment& augment, float* dst) const;

@@ -1,11 +1,15 @@
 #include "train/data/synthetic.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 
 #include "core/random.h"
 #include "neap/error.h"
+#include "train/data/column.h"
+#include "train/data/wanted.h"
 
 namespace neap {
 namespace {
@@ -64,21 +68,27 @@ SyntheticSet::SyntheticSet(const DatasetOptions& options)
   if (options.samples == 0) throw UserError("a synthetic data set needs at least one sample");
   size_ = options.split == Split::kTrain ? options.samples : std::max<std::uint64_t>(options.samples / 10, 1);
   fields_ = options.wanted.empty() ? default_fields(options) : options.wanted;
-  for (const Field& field : fields_) {
-    require(field.dtype == DType::kF32 || field.dtype == DType::kI32, "a synthetic field is f32 or i32");
-    const bool tokens = field.dtype == DType::kI32 && field.sample_shape.rank() > 0;
-    if (tokens) vocab_ = options.vocab > 0 ? options.vocab : kVocab;
-  }
   classes_ = options.classes > 0 ? options.classes : kClasses;
+  const bool is_free = options.wanted.empty();
+  for (Field& field : fields_) {
+    if (field.dtype != DType::kF32 && !is_integer(field.dtype)) {
+      throw UserError(fmt::format("input '{}' is {}, for which no data can be made", field.name, name(field.dtype)));
+    }
+    if (!is_integer(field.dtype)) continue;
+    const bool is_class = field.sample_shape.rank() == 0;
+    if (field.bound == 0) field.bound = is_class ? (is_free ? classes_ : options.classes) : options.vocab;
+    if (is_class && is_target_name(field.name) && field.bound > 0) classes_ = field.bound;
+    if (!is_class) vocab_ = std::max(vocab_, field.bound);
+  }
 }
 
-std::uint64_t SyntheticSet::class_of(std::uint64_t sample) const {
-  return scale(Philox{mix(part_key_, hash_text("class"))}(sample)[0], static_cast<std::uint64_t>(classes_));
+std::uint64_t SyntheticSet::class_of(std::uint64_t sample, std::int64_t classes) const {
+  return scale(Philox{mix(part_key_, hash_text("class"))}(sample)[0], static_cast<std::uint64_t>(classes));
 }
 
 void SyntheticSet::fill_floats(std::uint64_t sample, const Field& field, float* dst) const {
   const Philox random{mix(part_key_, hash_text(field.name))};
-  const Pattern pattern(seed_, class_of(sample));
+  const Pattern pattern(seed_, class_of(sample, classes_));
   const bool image = field.sample_shape.rank() == 3;
   const auto width = static_cast<std::uint32_t>(image ? field.sample_shape.size(1) : field.sample_shape.count());
   const auto channels = static_cast<std::uint32_t>(image ? field.sample_shape.size(2) : 1);
@@ -89,7 +99,8 @@ void SyntheticSet::fill_floats(std::uint64_t sample, const Field& field, float* 
   std::uint32_t c = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
     if (i % 4 == 0) words = random(i / 4, sample);
-    dst[i] = noise(words[i % 4]) + pattern.at(y, x, c);
+    dst[i] = field.bound > 0 ? static_cast<float>(words[i % 4] >> 8) * 0x1p-24F * static_cast<float>(field.bound)
+                             : noise(words[i % 4]) + pattern.at(y, x, c);
     if (++c < channels) continue;
     c = 0;
     if (++x < width) continue;
@@ -98,32 +109,46 @@ void SyntheticSet::fill_floats(std::uint64_t sample, const Field& field, float* 
   }
 }
 
-void SyntheticSet::fill_tokens(std::uint64_t sample, const Field& field, std::int32_t* dst) const {
-  const std::uint64_t alphabet = std::min(kAlphabet, static_cast<std::uint64_t>(vocab_));
+// 1: the field holds what follows each token of another field.
+std::uint64_t SyntheticSet::first_token(std::size_t field) const {
+  const Field& target = fields_[field];
+  if (!is_target_name(target.name)) return 0;
+  const auto is_beside = [&](const Field& f) {
+    return &f != &target && is_integer(f.dtype) && f.sample_shape == target.sample_shape;
+  };
+  return target.name == "targets" || std::any_of(fields_.begin(), fields_.end(), is_beside) ? 1 : 0;
+}
+
+void SyntheticSet::fill_tokens(std::uint64_t sample, std::size_t field, std::byte* dst) const {
+  const Field& f = fields_[field];
+  const std::uint64_t alphabet = std::min(kAlphabet, static_cast<std::uint64_t>(f.bound));
   const Philox random{mix(part_key_, hash_text("tokens"))};
-  const auto count = static_cast<std::uint64_t>(field.sample_shape.count());
-  const std::uint64_t first = field.name == "targets" ? 1 : 0;
+  const auto count = static_cast<std::uint64_t>(f.sample_shape.count());
+  const std::uint64_t first = first_token(field);
   std::uint64_t token = 0;
   for (std::uint64_t i = 0; i < count + first; ++i) {
     const std::array<std::uint32_t, 4> words = random(i, sample);
     const bool surprise = i == 0 || words[0] < kSurprise;
     const std::uint64_t square = static_cast<std::uint64_t>(words[1]) * words[1] >> 32;
     token = surprise ? square * alphabet >> 32 : (token * 5 + 3) % alphabet;
-    if (i >= first) dst[i - first] = static_cast<std::int32_t>(token);
+    if (i >= first) store_integer(f.dtype, dst, i - first, static_cast<std::int64_t>(token));
   }
 }
 
 void SyntheticSet::fill(std::span<const std::uint64_t> indices, std::size_t field, std::byte* dst,
                         const Augment&) const {
   const Field& f = fields_.at(field);
+  const auto count = static_cast<std::uint64_t>(f.sample_shape.count());
   for (const std::uint64_t index : indices) {
     require(index < size_, "sample out of range");
     if (f.dtype == DType::kF32) {
       fill_floats(index, f, reinterpret_cast<float*>(dst));
+    } else if (f.bound == 0) {
+      for (std::uint64_t i = 0; i < count; ++i) store_integer(f.dtype, dst, i, 1);
     } else if (f.sample_shape.rank() > 0) {
-      fill_tokens(index, f, reinterpret_cast<std::int32_t*>(dst));
+      fill_tokens(index, field, dst);
     } else {
-      *reinterpret_cast<std::int32_t*>(dst) = static_cast<std::int32_t>(class_of(index));
+      store_integer(f.dtype, dst, 0, static_cast<std::int64_t>(class_of(index, f.bound)));
     }
     dst += sample_bytes(f);
   }

@@ -28,7 +28,7 @@ TEST(Synthetic, DefaultFields) {
   EXPECT_EQ(data->size(), 100U);
   EXPECT_EQ(data->classes(), 5);
   EXPECT_EQ(data->fields(),
-            (std::vector<Field>{{"image", DType::kF32, {8, 8, 3}, true}, {"label", DType::kI32, {}, false}}));
+            (std::vector<Field>{{"image", DType::kF32, {8, 8, 3}, true}, {"label", DType::kI32, {}, false, 5}}));
   options.split = Split::kTest;
   EXPECT_EQ(open_dataset("synthetic", options)->size(), 10U);
   options.samples = 0;

@@ -6,16 +6,12 @@
 
 #include "neap/error.h"
 #include "train/data/column.h"
+#include "train/data/wanted.h"
 
 namespace neap {
 namespace {
 
 constexpr std::int64_t kByteVocab = 256;
-
-template <class T>
-void copy_tokens(const Array& stream, std::uint64_t begin, std::uint64_t count, std::int32_t* dst) {
-  for (std::uint64_t i = 0; i < count; ++i) dst[i] = element<T>(stream, begin + i);
-}
 
 std::int64_t vocabulary(const Array& stream, const DatasetOptions& options) {
   if (options.vocab > 0) return options.vocab;
@@ -25,9 +21,16 @@ std::int64_t vocabulary(const Array& stream, const DatasetOptions& options) {
 }  // namespace
 
 TokenSet::TokenSet(Array stream, const DatasetOptions& options, const std::string& label) : stream_(std::move(stream)) {
-  if (options.length <= 0) throw UserError(fmt::format("'{}': a language set needs the length of its windows", label));
-  length_ = static_cast<std::uint64_t>(options.length);
   vocab_ = vocabulary(stream_, options);
+  if (options.wanted.empty()) {
+    const Shape shape = {options.length};
+    fields_ = {{"tokens", DType::kI32, shape, false}, {"targets", DType::kI32, shape, false}};
+    kinds_ = {Kind::kTokens, Kind::kTargets};
+    length_ = static_cast<std::uint64_t>(options.length);
+  } else {
+    take_wanted(options, label);
+  }
+  if (length_ == 0) throw UserError(fmt::format("'{}': a language set needs the length of its windows", label));
   const bool all_fit = vocab_ >= (stream_.dtype == DType::kU8 ? 1 << 8 : 1 << 16);
   if (!all_fit) check_range(stream_, vocab_, "token", label);
   const auto total = static_cast<std::uint64_t>(stream_.elements());
@@ -40,22 +43,39 @@ TokenSet::TokenSet(Array stream, const DatasetOptions& options, const std::strin
                                 tokens, length_, length_ + 1));
   }
   size_ = (tokens - 1) / length_;
-  const Shape shape = {options.length};
-  fields_ = {{"tokens", DType::kI32, shape, false}, {"targets", DType::kI32, shape, false}};
+}
+
+void TokenSet::take_wanted(const DatasetOptions& options, const std::string& label) {
+  const Roles roles = roles_of(options.wanted);
+  if (roles.tokens) {
+    const Field& tokens = options.wanted[*roles.tokens];
+    length_ = static_cast<std::uint64_t>(tokens.sample_shape.size(0));
+    if (tokens.bound > 0) vocab_ = tokens.bound;
+  }
+  const Shape window = {static_cast<std::int64_t>(length_)};
+  for (std::size_t i = 0; i < options.wanted.size(); ++i) {
+    const Field& field = options.wanted[i];
+    const bool is_target = roles.target == i && is_integer(field.dtype) && field.sample_shape == window;
+    const bool is_mask = roles.target != i && is_integer(field.dtype) && field.bound == 0;
+    if (!roles.tokens || !(roles.tokens == i || is_target || is_mask)) {
+      nothing_for(field, label, fmt::format("tokens and targets of shape {}", window.text()));
+    }
+    kinds_.push_back(roles.tokens == i ? Kind::kTokens : is_target ? Kind::kTargets : Kind::kOnes);
+  }
+  fields_ = options.wanted;
 }
 
 void TokenSet::fill(std::span<const std::uint64_t> indices, std::size_t field, std::byte* dst, const Augment&) const {
   require(field < fields_.size(), "no such field");
-  auto* to = reinterpret_cast<std::int32_t*>(dst);
+  const Field& f = fields_[field];
+  const auto count = static_cast<std::uint64_t>(f.sample_shape.count());
   for (const std::uint64_t index : indices) {
     require(index < size_, "sample out of range");
-    const std::uint64_t begin = begin_ + index * length_ + field;  // targets are one further on
-    if (stream_.dtype == DType::kU8) {
-      copy_tokens<std::uint8_t>(stream_, begin, length_, to);
-    } else {
-      copy_tokens<std::uint16_t>(stream_, begin, length_, to);
+    const std::uint64_t begin = begin_ + index * length_ + (kinds_[field] == Kind::kTargets ? 1 : 0);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      store_integer(f.dtype, dst, i, kinds_[field] == Kind::kOnes ? 1 : integer_at(stream_, begin + i));
     }
-    to += length_;
+    dst += sample_bytes(f);
   }
 }
 

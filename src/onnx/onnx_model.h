@@ -1,0 +1,44 @@
+// A model in an ONNX file, as something to train.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "neap/model.h"
+#include "onnx/tensor.h"
+
+namespace neap::onnx {
+
+// The file, parsed and checked as far as that goes without building it. UserError names the file and what is wrong.
+std::shared_ptr<const pb::ModelProto> parse_model(const std::filesystem::path& path);
+// The same from memory; `name` stands for it in messages.
+std::shared_ptr<const pb::ModelProto> parse_model(std::span<const std::byte> bytes, const std::string& name);
+
+class OnnxModel final : public Model {
+ public:
+  explicit OnnxModel(const std::string& path);
+  OnnxModel(std::shared_ptr<const pb::ModelProto> model, const std::string& path);
+
+  std::string name() const override { return path_.string(); }
+  std::int64_t batch() const override;
+  void build(Builder& g, const BuildRequest& request) const override;
+  std::int64_t bound(std::string_view input) const override;
+  std::vector<std::string> notes() const override;
+  void save(const std::string& path, const WeightReader& weight) const override;
+
+ private:
+  std::map<std::string, Shape> input_shapes(const BuildRequest& request) const;
+
+  std::filesystem::path path_;
+  std::shared_ptr<const pb::ModelProto> model_;
+  std::shared_ptr<ExternalFiles> files_;
+  mutable std::int64_t classes_ = 0;  // of the target, known once a graph was built
+};
+
+// `model` with these weights. Where its values lay in another file they do so again: PATH.data.
+void write_model(const pb::ModelProto& model, ExternalFiles& files, const std::filesystem::path& path,
+                 const WeightReader& weight);
+
+}  // namespace neap::onnx

@@ -1,0 +1,55 @@
+// hardmax(x; axis = -1) -> y: 1 at the first maximum along the axis, else 0; floats. Flat wherever it has a slope.
+#include "ops/elementwise/element.h"
+#include "ops/kernel.h"
+#include "ops/matmul/checks.h"
+#include "ops/shape_util/axes.h"
+
+namespace neap::ops {
+namespace {
+
+int axis_in(const OpCall& call) { return axis_of(call.attrs.integer("axis", -1), call.shape(0).rank()); }
+
+Types infer(const OpCall& call) {
+  need(is_float(call.in(0).dtype), "takes floats");
+  axis_in(call);
+  return {call.in(0)};
+}
+
+Values nothing_flows(GradientCall& /*c*/) { return {Value{}}; }
+
+Prepared ref(const OpCall& call) {
+  std::int64_t outer = 1;
+  std::int64_t inner = 1;
+  const int axis = axis_in(call);
+  for (int i = 0; i < call.shape(0).rank(); ++i) {
+    if (i != axis) (i < axis ? outer : inner) *= call.shape(0).size(i);
+  }
+  return with_float(call.in(0).dtype, [&]<class T>(Type<T>) {
+    return function_kernel([outer, inner, width = call.shape(0).size(axis)](const Buffers& b) {
+      for (std::int64_t r = 0; r < outer * inner && width > 0; ++r) {
+        const std::int64_t first = r / inner * width * inner + r % inner;
+        const T* x = b.in<T>(0) + first;
+        T* y = b.out<T>(0) + first;
+        std::int64_t best = 0;
+        for (std::int64_t i = 1; i < width; ++i) {
+          if (static_cast<double>(x[i * inner]) > static_cast<double>(x[best * inner])) best = i;
+        }
+        for (std::int64_t i = 0; i < width; ++i) y[i * inner] = static_cast<T>(i == best ? 1.0 : 0.0);
+      }
+    });
+  });
+}
+
+constexpr KernelEntry kKernels[] = {{"ref", DeviceKind::kCpu, ref}};
+constexpr InOut kInPlace[] = {{0, 0}};
+
+}  // namespace
+
+extern constinit const OpDef hardmax = {.name = "hardmax",
+                                        .infer = infer,
+                                        .gradient = nothing_flows,
+                                        .kernels = kKernels,
+                                        .kernel_count = std::size(kKernels),
+                                        .in_place = kInPlace};
+
+}  // namespace neap::ops
