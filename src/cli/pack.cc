@@ -31,12 +31,9 @@ std::int64_t parse_capacity(const std::string& text) {
 Json to_json(const PackTable& table, const Packing& packing, std::int64_t capacity, double seconds) {
   Json offsets = Json::object();
   for (std::size_t i = 0; i < table.ids.size(); ++i) offsets[table.ids[i]] = packing.offsets[i];
-  Json out = {{"fits", packing.fits},
-              {"capacity", capacity},
-              {"height", packing.height},
-              {"lower_bound", packing.lower_bound},
-              {"seconds", seconds},
-              {"offsets", std::move(offsets)}};
+  Json out = {{"fits", packing.fits},     {"capacity", capacity},
+              {"height", packing.height}, {"lower_bound", packing.lower_bound},
+              {"seconds", seconds},       {"offsets", std::move(offsets)}};
   if (!packing.fits) out["reason"] = packing.reason;
   return out;
 }

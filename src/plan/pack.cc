@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "core/bytes.h"
@@ -53,18 +54,22 @@ Fullest fullest(std::span<const PackItem> items, std::int64_t alignment) {
   return most;
 }
 
-// In units of the alignment; items of size 0 take no part.
+// In the largest unit that divides all aligned sizes; items of size 0 take no part. Offsets of a packing in which no
+// item can be moved down are sums of sizes, so nothing is lost.
 struct Scaled {
+  std::int64_t unit = 0;  // bytes
   std::vector<PackItem> items;
   std::vector<std::size_t> index;  // into the problem's items
 };
 
 Scaled scale(const PackProblem& p) {
   Scaled out;
+  for (const PackItem& i : p.items) out.unit = std::gcd(out.unit, align_up(i.size, p.alignment));
+  out.unit = std::max<std::int64_t>(out.unit, 1);
   for (std::size_t i = 0; i < p.items.size(); ++i) {
     if (p.items[i].size == 0) continue;
     PackItem item = p.items[i];
-    item.size = align_up(item.size, p.alignment) / p.alignment;
+    item.size = align_up(item.size, p.alignment) / out.unit;
     out.items.push_back(item);
     out.index.push_back(i);
   }
@@ -77,8 +82,9 @@ std::string why_not(const Packing& p, const Fullest& most, std::int64_t capacity
                        most.bytes - capacity, capacity);
   }
   if (is_impossible) {
-    return fmt::format("no packing within the capacity of {} exists, as an exhaustive search shows; best height found {}",
-                       capacity, p.height);
+    return fmt::format(
+        "no packing within the capacity of {} exists, as an exhaustive search shows; best height found {}", capacity,
+        p.height);
   }
   return fmt::format("search limit reached; best height found {}, capacity {}", p.height, capacity);
 }
@@ -93,11 +99,11 @@ Packing pack(const PackProblem& problem, const PackLimits& limits) {
   Packing out{.lower_bound = most.bytes};
   out.offsets.assign(problem.items.size(), 0);
   const Scaled scaled = scale(problem);
-  const PartGoals goals{.bound = most.bytes / problem.alignment, .limit = problem.capacity / problem.alignment};
+  const PartGoals goals{.bound = most.bytes / scaled.unit, .limit = problem.capacity / scaled.unit};
   const PartsPacking packed = pack_parts(to_bars(scaled.items), goals, limits);
   for (std::size_t k = 0; k < scaled.items.size(); ++k) {
     const std::size_t i = scaled.index[k];
-    out.offsets[i] = packed.offsets[k] * problem.alignment;
+    out.offsets[i] = packed.offsets[k] * scaled.unit;
     out.height = std::max(out.height, out.offsets[i] + problem.items[i].size);
   }
   out.fits = out.height <= problem.capacity;

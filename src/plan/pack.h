@@ -46,8 +46,8 @@ struct Packing {
 // The most bytes alive at one time: no packing is lower.
 std::int64_t max_live(std::span<const PackItem> items);
 
-// Heuristics first; an exact search goes on where they miss the capacity or the lower bound. UserError when an item ends
-// before it starts or has a negative size, or when numbers are beyond 2^62.
+// Heuristics first; an exact search goes on where they miss the capacity or the lower bound. UserError when an item
+// ends before it starts or has a negative size, or when numbers are beyond 2^62.
 Packing pack(const PackProblem& problem, const PackLimits& limits = {});
 
 }  // namespace neap

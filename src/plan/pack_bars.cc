@@ -41,10 +41,8 @@ Bars to_bars(std::span<const PackItem> items) {
   Bars out{.sections = static_cast<std::uint32_t>(times.size())};
   out.bars.reserve(items.size());
   for (const PackItem& i : items) {
-    out.bars.push_back({.first = section_at(i.lower),
-                        .last = section_at(i.upper),
-                        .size = i.size,
-                        .life = i.upper - i.lower});
+    out.bars.push_back(
+        {.first = section_at(i.lower), .last = section_at(i.upper), .size = i.size, .life = i.upper - i.lower});
   }
   return out;
 }

@@ -1,5 +1,5 @@
-// Blocks as bars over sections. A section is a moment at which a maximal set of blocks is alive; two blocks meet in time
-// if and only if they share a section, so nothing else of the time axis matters for packing.
+// Blocks as bars over sections. A section is a moment at which a maximal set of blocks is alive; two blocks meet in
+// time if and only if they share a section, so nothing else of the time axis matters for packing.
 #pragma once
 
 #include <cstdint>

@@ -179,8 +179,8 @@ std::string to_csv(const PackTable& table, const std::vector<std::int64_t>& offs
   std::string out = "id,lower,upper,size,offset\n";
   for (std::size_t i = 0; i < table.items.size(); ++i) {
     const PackItem& item = table.items[i];
-    out += fmt::format("{},{},{},{},{}\n", quoted_if_need_be(table.ids[i]), item.lower, item.upper, item.size,
-                       offsets[i]);
+    out +=
+        fmt::format("{},{},{},{},{}\n", quoted_if_need_be(table.ids[i]), item.lower, item.upper, item.size, offsets[i]);
   }
   return out;
 }

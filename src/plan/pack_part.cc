@@ -13,7 +13,8 @@ namespace {
 
 // The search keeps a table of bars times sections; above this size only heuristics run.
 constexpr std::int64_t kMostCells = 4'000'000;
-constexpr std::uint64_t kMostSkylines = 400;
+constexpr std::uint64_t kFewSkylines = 20;
+constexpr std::uint64_t kMostSkylines = 1000;
 
 std::vector<std::uint32_t> order_by(const Bars& bars, double (*key)(const Bar&)) {
   std::vector<std::uint32_t> order(bars.bars.size());
@@ -45,18 +46,21 @@ class Part {
 
   void run(Meter& to_fit, Meter& to_improve) {
     try_simple(to_improve);
-    if (best_.height > goals_.limit && can_search_) {
-      is_impossible_ = search(goals_.limit, to_fit) == SearchEnd::kNoPacking;
-    }
-    if (best_.height > goals_.limit && !is_impossible_) try_skylines(goals_.limit, to_fit);
+    if (best_.height > goals_.limit) get_below_limit(to_fit);
     if (best_.height > goals_.bound && can_search_) search_low(to_improve);
-    try_skylines(goals_.bound, to_improve);
+    try_skylines(goals_.bound, kMostSkylines, to_improve);
   }
 
   const Heights& best() const { return best_; }
   bool is_impossible() const { return is_impossible_; }
 
  private:
+  void get_below_limit(Meter& meter) {
+    try_skylines(goals_.limit, can_search_ ? kFewSkylines : kMostSkylines, meter);
+    if (best_.height <= goals_.limit || !can_search_) return;
+    is_impossible_ = search(goals_.limit, meter) == SearchEnd::kNoPacking;
+  }
+
   void offer(Heights&& next) {
     if (next.height < best_.height) best_ = std::move(next);
   }
@@ -98,8 +102,8 @@ class Part {
     return result.end;
   }
 
-  void try_skylines(std::int64_t goal, Meter& meter) {
-    for (std::uint64_t i = 0; i < kMostSkylines && best_.height > goal && !meter.is_spent(); ++i) {
+  void try_skylines(std::int64_t goal, std::uint64_t count, Meter& meter) {
+    for (std::uint64_t i = 0; i < count && best_.height > goal && !meter.is_spent(); ++i) {
       offer(fill_skyline(bars_, random_taste(i), meter));
     }
   }
@@ -117,7 +121,8 @@ struct Todo {
   std::int64_t base = 0;
 };
 
-// Takes bars apart. A bar that spans its whole group may as well lie at the bottom; without it the group may fall apart.
+// Takes bars apart. A bar that spans its whole group may as well lie at the bottom; without it the group may fall
+// apart.
 std::vector<Todo> take_apart(const Bars& bars, std::vector<std::int64_t>& offsets) {
   std::vector<Todo> open = {{.group = Group(bars.bars.size())}};
   std::iota(open[0].group.begin(), open[0].group.end(), 0U);

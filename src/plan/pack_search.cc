@@ -315,23 +315,59 @@ SearchResult search_once(const Bars& bars, std::int64_t capacity, const SearchTa
   return out;
 }
 
-SearchResult search_packing(const Bars& bars, std::int64_t capacity, Meter& meter) {
+namespace {
+
+// A taste that is tried again and again, and what was learnt about the bars meanwhile.
+struct Contestant {
+  SearchTaste taste;
+  std::vector<double> emphasis;  // per bar, in logarithms
+};
+
+std::vector<Contestant> contestants(std::size_t bars) {
   using P = SearchTaste::Priority;
   using L = SearchTaste::Place;
-  static constexpr std::pair<P, L> kTastes[] = {
-      {P::kSize, L::kFewestTightest}, {P::kLife, L::kFewestTightest}, {P::kArea, L::kFewestTightest},
-      {P::kArea, L::kLowest},         {P::kLife, L::kLowest},         {P::kSize, L::kLowest},
-      {P::kSections, L::kFewestTightest}, {P::kArea, L::kFewestLowest}, {P::kLife, L::kForcedLowest}};
-  // A way down without a turn back costs a few times bars * (bars + sections).
-  const auto n = static_cast<std::int64_t>(bars.bars.size());
-  std::int64_t allowance = 20 * n * (n + bars.sections) + 10'000;
-  for (std::uint64_t round = 0; !meter.is_spent(); ++round, allowance *= 2) {
-    for (const auto& [priority, place] : kTastes) {
-      Meter turn(meter, allowance);
-      SearchResult result = search_once(
-          bars, capacity, {.priority = priority, .place = place, .noise = round == 0 ? 0.0 : 0.5, .seed = round}, {}, turn);
+  std::vector<Contestant> out;
+  for (const L place : {L::kLowest, L::kFewestTightest}) {
+    for (const P priority : {P::kSize, P::kArea, P::kLife}) {
+      out.push_back({{.priority = priority, .place = place}, std::vector<double>(bars)});
+    }
+  }
+  return out;
+}
+
+// exp() by squaring: the same bits on every machine.
+Emphasis factors(const std::vector<double>& logarithms) {
+  Emphasis out;
+  for (const double x : logarithms) {
+    double y = 1 + x / 16;
+    for (int i = 0; i < 4; ++i) y *= y;
+    out.push_back(y);
+  }
+  return out;
+}
+
+// Bars that were left over come earlier next time.
+void learn(std::vector<double>& emphasis, const std::vector<std::uint32_t>& blame) {
+  constexpr double kKept = 0.9;
+  const double most = std::max(1U, *std::max_element(blame.begin(), blame.end()));
+  for (std::size_t i = 0; i < blame.size(); ++i) emphasis[i] = kKept * emphasis[i] + blame[i] / most;
+}
+
+}  // namespace
+
+SearchResult search_packing(const Bars& bars, std::int64_t capacity, Meter& meter) {
+  // A way down without a turn back costs about bars * cells.
+  double allowance = 4.0 * static_cast<double>(bars.bars.size()) * static_cast<double>(bars.cells()) + 10'000;
+  std::vector<Contestant> all = contestants(bars.bars.size());
+  for (std::uint64_t round = 0; !meter.is_spent(); ++round, allowance *= 1.3) {
+    for (Contestant& c : all) {
+      Meter turn(meter, static_cast<std::int64_t>(std::min(allowance, 1e18)));
+      c.taste.noise = round == 0 ? 0 : 0.5;
+      c.taste.seed = round;
+      SearchResult result = search_once(bars, capacity, c.taste, factors(c.emphasis), turn);
       if (result.end != SearchEnd::kLimit) return result;
       if (meter.is_spent()) break;
+      learn(c.emphasis, result.blame);
     }
   }
   return {};

@@ -3,9 +3,9 @@
 //
 // What is known at a node is one floor a section: bars that are not placed yet start there or above. The search takes a
 // valley of these floors, picks a section in it and asks which bar lies lowest in that section. Either one that rests
-// on the bottom of the valley (a branch each), or the bottom stays empty and the floor rises to the next height at which
-// a bar of this section could rest (one branch). Unlike a choice among all bars, decisions in different valleys do not
-// multiply. Pruned is what
+// on the bottom of the valley (a branch each), or the bottom stays empty and the floor rises to the next height at
+// which a bar of this section could rest (one branch). Unlike a choice among all bars, decisions in different valleys
+// do not multiply. Pruned is what
 //  - has a section in which the bars that start at h or above are together higher than capacity - h, for some h;
 //  - leaves free a place into which a bar could be moved down, because all that could block it starts above;
 //  - stacks bars of equal sections in another order than that of their priority;

@@ -158,7 +158,8 @@ bool PackState::sums_fit(std::uint32_t section) {
 }
 
 bool PackState::all_are_blocked(const Component& c) {
-  return std::all_of(c.bars.begin(), c.bars.end(), [&](std::uint32_t i) { return start_[i] == rest_[i] || is_blocked(i); });
+  return std::all_of(c.bars.begin(), c.bars.end(),
+                     [&](std::uint32_t i) { return start_[i] == rest_[i] || is_blocked(i); });
 }
 
 // A bar that starts above the ground must do so because of another one: else it could be moved down.
