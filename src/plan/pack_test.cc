@@ -61,10 +61,10 @@ TEST(Pack, RandomProblemsAreSoundAndNearTheBound) {
 TEST(Pack, FewItemsAreAsLowAsCanBe) {
   RandomStream random(11);
   int above_bound = 0;
-  for (int round = 0; round < 300; ++round) {
-    const auto items =
-        round % 3 == 0 ? random_items(random, {.count = 1 + random.below(7), .ticks = 8, .life = 5, .size = 6})
-                       : full_load_items(random, 10 + random.below(8), 4 + static_cast<std::int64_t>(random.below(6)));
+  for (int round = 0; round < 900; ++round) {
+    const auto items = round % 3 == 0
+                           ? random_items(random, {.count = 1 + random.below(7), .ticks = 8, .life = 5, .size = 6})
+                           : full_load_items(random, 16, 7 + static_cast<std::int64_t>(random.below(3)));
     const std::int64_t lowest = lowest_height(items);
     EXPECT_EQ(pack_soundly({.items = items}).height, lowest);
     EXPECT_TRUE(pack_soundly({.items = items, .capacity = lowest}).fits);
@@ -74,7 +74,7 @@ TEST(Pack, FewItemsAreAsLowAsCanBe) {
     above_bound += is_above_bound ? 1 : 0;
     EXPECT_NE(below.reason.find(is_above_bound ? "exhaustive" : "are alive at"), std::string::npos) << below.reason;
   }
-  EXPECT_GT(above_bound, 10);
+  EXPECT_GT(above_bound, 1);
 }
 
 TEST(Pack, NoSlackAtAll) {
@@ -104,11 +104,12 @@ TEST(Pack, SaysWhenItGaveUp) {
 
 TEST(Pack, StopsWhenTimeIsOver) {
   RandomStream random(17);
-  const auto items = cut_rectangle(random, 800, 100'000, 100'000);
+  const auto items = full_load_items(random, 500, 1000);
   const auto start = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
-  pack_soundly({.items = items, .capacity = 100'000},
+  pack_soundly({.items = items, .capacity = 1000},
                {.steps = kNoCapacity, .improve_steps = kNoCapacity, .is_over = [&] { return seconds() > 0.2; }});
+  EXPECT_GT(seconds(), 0.2);
   EXPECT_LT(seconds(), 10);
 }
 
