@@ -8,7 +8,7 @@ CONFIGURE = cmake -S . -G Ninja --log-level=NOTICE $(CMAKE_FLAGS)
 CTEST = OMP_WAIT_POLICY=passive ctest -j2 --output-on-failure --no-label-summary --test-dir
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-sanitized bench lint format clean
+.PHONY: help setup build demo test test-sanitized conformance models bench lint format clean
 
 help:            ## this list
 	@awk -F ' *## *' '/^[a-z-]+:.*##/ {sub(":.*", "", $$1); printf "make %-16s%s\n", $$1, $$2}' Makefile
@@ -32,6 +32,14 @@ test-sanitized: setup  ## the tests without long training, under AddressSanitize
 	@$(CONFIGURE) -B build-asan -DNEAP_SANITIZE=ON
 	@ninja -C build-asan -j$(JOBS)
 	@UBSAN_OPTIONS=print_stacktrace=1 $(CTEST) build-asan -LE long
+
+conformance: setup  ## the ONNX project's own operator tests: passed, unsupported, failed, by op
+	@$(CONFIGURE) -B build
+	@ninja -C build -j$(JOBS) onnx_node_test
+	@tests/conformance/run.py
+
+models: build    ## models exported from PyTorch: import, train, export; losses compared with PyTorch's
+	@tests/models/run.py
 
 bench: build     ## compare with peers; writes bench/RESULTS.md
 	@scripts/bench.sh

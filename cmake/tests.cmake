@@ -8,7 +8,7 @@ function(neap_test name label)
   endif()
   add_executable(test_${name} ${ARGN})
   target_include_directories(test_${name} PRIVATE src tests ${CMAKE_SOURCE_DIR})
-  target_link_libraries(test_${name} PRIVATE neap_lib GTest::gtest GTest::gtest_main nlohmann_json::nlohmann_json ZLIB::ZLIB)
+  target_link_libraries(test_${name} PRIVATE neap_open GTest::gtest GTest::gtest_main nlohmann_json::nlohmann_json ZLIB::ZLIB)
   gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${label} TIMEOUT 300)
 endfunction()
 

@@ -84,7 +84,8 @@ std::int64_t attach_loss(const pb::ModelProto& model, Importer& importer, const 
     g.output("loss", g(m.op, {y, target}, {}, "loss"));
     return 0;
   }
-  if (shape.rank() < 2) throw UserError(fmt::format("result '{}' is {}: it has no classes", printable(from), shape.text()));
+  if (shape.rank() < 2)
+    throw UserError(fmt::format("result '{}' is {}: it has no classes", printable(from), shape.text()));
   Shape rows;
   for (int i = 0; i + 1 < g.shape(y).rank(); ++i) rows.push_back(g.shape(y)[i]);
   const Value target = g.input(std::string(kTargetInput), DType::kI32, rows);

@@ -1,6 +1,9 @@
 // A trained model back into a file: the structure as it was read, with other values in the initializers.
 #include <fmt/format.h>
 
+#include <map>
+#include <optional>
+
 #include "core/file.h"
 #include "neap/error.h"
 #include "onnx/onnx_model.h"
@@ -8,9 +11,9 @@
 namespace neap::onnx {
 namespace {
 
-constexpr std::size_t kInlineBytes = 1024;         // smaller tensors stay in the model's own file
+constexpr std::size_t kInlineBytes = 1024;             // smaller tensors stay in the model's own file
 constexpr std::size_t kLargestInline = 1'500'000'000;  // protobuf ends at 2 GiB
-constexpr std::uint64_t kPage = 4096;              // so that readers can map what they need
+constexpr std::uint64_t kPage = 4096;                  // so that readers can map what they need
 
 void clear_values(pb::TensorProto& t) {
   t.clear_float_data();
@@ -26,8 +29,7 @@ void clear_values(pb::TensorProto& t) {
 // The values to write, in the type of the file.
 std::string values_of(const pb::TensorProto& t, ExternalFiles& files, const WeightReader& weight) {
   const auto type = dtype_of(t.data_type(), true);
-  const std::span<const std::byte> trained =
-      type == DType::kF32 ? weight(t.name()) : std::span<const std::byte>();
+  const std::span<const std::byte> trained = type == DType::kF32 ? weight(t.name()) : std::span<const std::byte>();
   if (!trained.empty()) return raw_as(t, trained);
   const Constant as_read = read_tensor(t, nullptr, &files, false);
   return {reinterpret_cast<const char*>(as_read.data->data()), as_read.data->size()};
@@ -45,6 +47,23 @@ void point_to(pb::TensorProto& t, const std::string& location, std::uint64_t off
   add("length", std::to_string(length));
 }
 
+// A weight that shared its first values with another through an Identity node and has its own now.
+void give_own_values(pb::GraphProto& graph, const WeightReader& weight) {
+  std::map<std::string, int> at;
+  for (int i = 0; i < graph.initializer_size(); ++i) at[graph.initializer(i).name()] = i;
+  auto* nodes = graph.mutable_node();
+  for (int i = nodes->size(); i-- > 0;) {
+    const pb::NodeProto& node = nodes->Get(i);
+    if (node.op_type() != "Identity" || node.input_size() != 1 || node.output_size() != 1) continue;
+    const auto from = at.find(node.input(0));
+    if (from == at.end() || weight(node.output(0)).empty()) continue;
+    pb::TensorProto own = graph.initializer(from->second);
+    own.set_name(node.output(0));
+    *graph.add_initializer() = std::move(own);
+    nodes->DeleteSubrange(i, 1);
+  }
+}
+
 bool wants_second_file(const pb::ModelProto& model) {
   std::size_t bytes = 0;
   for (const auto& t : model.graph().initializer()) {
@@ -59,6 +78,7 @@ bool wants_second_file(const pb::ModelProto& model) {
 void write_model(const pb::ModelProto& model, ExternalFiles& files, const std::filesystem::path& path,
                  const WeightReader& weight) {
   pb::ModelProto out = model;
+  give_own_values(*out.mutable_graph(), weight);
   std::optional<AtomicFile> second;
   std::filesystem::path beside = path;
   beside += ".data";

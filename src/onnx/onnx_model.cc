@@ -10,6 +10,7 @@
 
 #include "core/file.h"
 #include "neap/error.h"
+#include "neap/onnx.h"
 #include "onnx/attach_loss.h"
 #include "onnx/importer.h"
 #include "onnx/patterns/patterns.h"
@@ -187,9 +188,10 @@ std::int64_t OnnxModel::bound(std::string_view input) const {
 std::vector<std::string> OnnxModel::notes() const {
   std::vector<std::string> out;
   if (!has_training_node(model_->graph())) {
-    out.push_back(fmt::format("'{}' was exported for inference (nothing in it is in training mode): it is trained as it "
-                              "is, without dropout and with batch norm as it stands",
-                              path_.string()));
+    out.push_back(
+        fmt::format("'{}' was exported for inference (nothing in it is in training mode): it is trained as it "
+                    "is, without dropout and with batch norm as it stands",
+                    path_.string()));
   }
   const auto is_narrow = [](const pb::TensorProto& t) {
     const auto type = dtype_of(t.data_type(), false);

@@ -42,9 +42,3 @@ void write_model(const pb::ModelProto& model, ExternalFiles& files, const std::f
                  const WeightReader& weight);
 
 }  // namespace neap::onnx
-
-namespace neap {
-
-std::shared_ptr<const Model> load_onnx(const std::string& path);
-
-}  // namespace neap

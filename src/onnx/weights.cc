@@ -87,6 +87,14 @@ bool looks_like_a_mask(const Constant& c) {
 
 }  // namespace
 
+bool is_shared_by_accident(const Constant& values) {
+  const std::byte* bytes = values.data->data();
+  for (std::size_t at = sizeof(float); at < values.data->size(); at += sizeof(float)) {
+    if (std::memcmp(bytes, bytes + at, sizeof(float)) != 0) return false;
+  }
+  return true;
+}
+
 WeightRoles roles_of(const pb::GraphProto& graph) {
   WeightRoles roles;
   scan(graph, roles, 0);

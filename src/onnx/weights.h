@@ -21,6 +21,11 @@ struct WeightRoles {
   std::set<std::string> buffers;
 };
 
+// Exporters write tensors of equal values once, and an Identity node for each of the others: biases that all start at
+// zero, scales that all start at one. Those are weights of their own; a tensor whose values differ among themselves and
+// that is read under two names is one that the model ties.
+bool is_shared_by_accident(const Constant& values);
+
 WeightRoles roles_of(const pb::GraphProto& graph);
 WeightRole role_of(const std::string& name, const Constant& values, const WeightRoles& roles);
 

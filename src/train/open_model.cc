@@ -5,7 +5,7 @@
 #include "neap/error.h"
 #include "neap/train.h"
 #ifdef NEAP_WITH_ONNX
-#include "onnx/onnx_model.h"
+#include "neap/onnx.h"
 #endif
 
 namespace neap {

@@ -6,6 +6,7 @@
 #include "core/random.h"
 #include "neap/error.h"
 #include "onnx/context.h"
+#include "onnx/weights.h"
 
 namespace neap::onnx {
 namespace {
@@ -111,7 +112,15 @@ void convert(Context& c) {
   c.out(0, c.cast(x, to), axes);
 }
 
-void identity(Context& c) { c.out(0, c.operand(0)); }
+void identity(Context& c) {
+  Operand x = c.operand(0);
+  const bool is_own = x.weight && x.weight->trained && x.axes.empty() && is_shared_by_accident(x.weight->first);
+  if (is_own) {
+    Weight apart{.name = c.node.output(0), .first = x.weight->first};
+    x.weight = std::make_shared<Weight>(std::move(apart));
+  }
+  c.out(0, std::move(x));
+}
 
 void clip(Context& c) {
   Perm axes;
@@ -164,7 +173,9 @@ void is_inf(Context& c) {
 void bit_shift(Context& c) {
   Perm axes;
   const Values x = c.together({0, 1}, axes);
-  c.out(0, c.add("bit_shift", x, {{"direction", c.text("direction", "LEFT")}}), axes);
+  c.out(0,
+        c.add("bit_shift", x, {{"direction", std::string(c.text("direction", "LEFT") == "RIGHT" ? "right" : "left")}}),
+        axes);
 }
 
 // The mask, where it is wanted, is where the result is not zero or the input was.

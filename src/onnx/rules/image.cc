@@ -116,20 +116,40 @@ void conv_transpose(Context& c) {
   finish(c, c.add("conv_transpose", x, attrs));
 }
 
+// A window that is longer than the image and its pads, where ceil_mode lets it stand, sees no more than those.
+void shorten(const Context& c, Geometry& g) {
+  const std::size_t n = g.axes();
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::int64_t whole = c.shape(0).size(static_cast<int>(i) + 2) + g.pads[i] + g.pads[i + n];
+    if (g.dilations[i] == 1 && g.kernel[i] > whole) g.kernel[i] = whole;
+  }
+}
+
 void pool(Context& c) {
   need_image(c, 0);
   Geometry g = geometry_of(c, c.ints("kernel_shape", {}));
   if (static_cast<int>(g.axes()) != c.rank(0) - 2) throw UserError("kernel_shape must name the spatial axes");
   pad_automatically(c, g);
   const bool is_max = c.node.op_type() == "MaxPool";
-  if (c.wants(1)) throw UserError("the indices of a pool are not supported");
+  const bool rounds_up = c.integer("ceil_mode", 0) != 0;
+  if (rounds_up) shorten(c, g);
+  const bool is_dilated = std::any_of(g.dilations.begin(), g.dilations.end(), [](std::int64_t d) { return d > 1; });
+  if (!is_max && rounds_up && is_dilated && c.integer("count_include_pad", 0) != 0) {
+    throw UserError(
+        "dilations with ceil_mode and count_include_pad are not supported: what to divide by is not defined");
+  }
   Attrs attrs = attrs_of(g);
   attrs.set("kernel", g.kernel);
   attrs.set("ceil_mode", c.integer("ceil_mode", 0));
   if (!is_max) attrs.set("count_include_pad", c.integer("count_include_pad", 0));
   const DType type = c.dtype(0);
   const Value x = c.cast(c.moved(0, channels_last(c.rank(0))), DType::kF32);
-  finish(c, c.cast(c.add(is_max ? "max_pool" : "average_pool", {x}, attrs), type));
+  const Values y = c.g.add(is_max ? "max_pool" : "average_pool", {x}, attrs);
+  finish(c, c.cast(y[0], type));
+  if (!c.wants(1)) return;
+  attrs.set("shape", c.g.shape(x));
+  attrs.set("storage_order", c.integer("storage_order", 0));
+  c.out(1, c.add("max_pool_indices", {y[1]}, attrs), inverse(channels_last(c.rank(0))));
 }
 
 void global_pool(Context& c) {
@@ -138,23 +158,31 @@ void global_pool(Context& c) {
   finish(c, c.add(is_max ? "global_max_pool" : "global_average_pool", {c.moved(0, channels_last(c.rank(0)))}));
 }
 
-// The p-norm over windows, from the mean of powers.
 void lp_pool(Context& c) {
   need_image(c, 0);
   Geometry g = geometry_of(c, c.ints("kernel_shape", {}));
   if (static_cast<int>(g.axes()) != c.rank(0) - 2) throw UserError("kernel_shape must name the spatial axes");
   pad_automatically(c, g);
-  const auto p = static_cast<double>(c.integer("p", 2));
   Attrs attrs = attrs_of(g);
   attrs.set("kernel", g.kernel);
   attrs.set("ceil_mode", c.integer("ceil_mode", 0));
-  attrs.set("count_include_pad", std::int64_t{1});
-  double count = 1;
-  for (const std::int64_t k : g.kernel) count *= static_cast<double>(k);
-  Value x = c.add("abs", {c.moved(0, channels_last(c.rank(0)))});
-  x = c.add("average_pool", {c.add("pow", {x, c.g.scalar(p)})}, attrs);
-  x = c.add("mul", {x, c.g.scalar(count)});
-  finish(c, c.add("pow", {x, c.g.scalar(1 / p)}));
+  attrs.set("p", c.integer("p", 2));
+  finish(c, c.add("lp_pool", {c.moved(0, channels_last(c.rank(0)))}, attrs));
+}
+
+void max_unpool(Context& c) {
+  need_image(c, 0);
+  const Geometry g = geometry_of(c, c.ints("kernel_shape", {}));
+  if (static_cast<int>(g.axes()) != c.rank(0) - 2) throw UserError("kernel_shape must name the spatial axes");
+  Ints sizes = c.sizes(0);
+  const std::size_t n = g.axes();
+  for (std::size_t i = 0; i < n; ++i) {
+    sizes[i + 2] = (sizes[i + 2] - 1) * g.strides[i] + g.kernel[i] - g.pads[i] - g.pads[i + n];
+  }
+  if (c.has(2) && c.ints(2) != sizes) throw UserError("an output_shape other than the plain one is not supported");
+  const Perm last = channels_last(c.rank(0));
+  const Shape shape = permuted(Shape::of(sizes), last);
+  finish(c, c.add("max_unpool", {c.moved(0, last), c.moved(1, last)}, {{"shape", shape}}));
 }
 
 struct Scaling {
@@ -223,16 +251,16 @@ void resize(Context& c) {
   }
   const Perm last = rank >= 3 ? channels_last(rank) : Perm{};
   const auto move = [&](const auto& v) { return rank >= 3 ? reordered(v, last) : v; };
-  Attrs attrs = {
-      {"sizes", move(s.sizes)},
-      {"scales", move(s.scales)},
-      {"mode", c.text("mode", "nearest")},
-      {"coordinate_mode", is_old ? std::string("asymmetric") : c.text("coordinate_transformation_mode", "half_pixel")},
-      {"nearest_mode", is_old ? std::string("floor") : c.text("nearest_mode", "round_prefer_floor")},
-      {"cubic_a", c.real("cubic_coeff_a", -0.75)},
-      {"exclude_outside", c.integer("exclude_outside", 0)},
-      {"antialias", c.integer("antialias", 0)},
-      {"extrapolation", c.real("extrapolation_value", 0)}};
+  Attrs attrs = {{"sizes", move(s.sizes)},
+                 {"scales", move(s.scales)},
+                 {"mode", c.text("mode", "nearest")},
+                 {"coordinate_transformation_mode",
+                  is_old ? std::string("asymmetric") : c.text("coordinate_transformation_mode", "half_pixel")},
+                 {"nearest_mode", is_old ? std::string("floor") : c.text("nearest_mode", "round_prefer_floor")},
+                 {"cubic_coeff_a", c.real("cubic_coeff_a", -0.75)},
+                 {"exclude_outside", c.integer("exclude_outside", 0)},
+                 {"antialias", c.integer("antialias", 0)},
+                 {"extrapolation_value", c.real("extrapolation_value", 0)}};
   if (!roi.empty()) {
     std::vector<double> starts(roi.begin(), roi.begin() + rank);
     std::vector<double> ends(roi.begin() + rank, roi.end());
@@ -255,7 +283,66 @@ void lrn(Context& c) {
                    {"bias", c.real("bias", 1)}}));
 }
 
+void grid_sample(Context& c) {
+  need_image(c, 0);
+  std::string mode = c.text("mode", "linear");
+  if (mode == "bilinear") mode = "linear";
+  if (mode == "bicubic") mode = "cubic";
+  finish(c, c.add("grid_sample", {c.moved(0, channels_last(c.rank(0))), c.in(1)},
+                  {{"mode", mode},
+                   {"padding_mode", c.text("padding_mode", "zeros")},
+                   {"align_corners", c.integer("align_corners", 0)}}));
+}
+
+void roi_align(Context& c) {
+  need_image(c, 0);
+  finish(c, c.add("roi_align", {c.moved(0, channels_last(c.rank(0))), c.in(1), c.in(2)},
+                  {{"output_height", c.integer("output_height", 1)},
+                   {"output_width", c.integer("output_width", 1)},
+                   {"sampling_ratio", c.integer("sampling_ratio", 0)},
+                   {"spatial_scale", c.real("spatial_scale", 1)},
+                   {"mode", c.text("mode", "avg")},
+                   {"coordinate_transformation_mode", c.text("coordinate_transformation_mode", "half_pixel")}}));
+}
+
+void deform_conv(Context& c) {
+  need_image(c, 0);
+  const Geometry g = geometry_of(c, c.ints("kernel_shape", spatial(c.shape(1))));
+  const Perm last = channels_last(c.rank(0));
+  Attrs attrs = attrs_of(g);
+  attrs.set("groups", c.integer("group", 1));
+  attrs.set("offset_groups", c.integer("offset_group", 1));
+  Values x = {c.moved(0, last), c.moved(1, last), c.moved(2, last), c.in(3)};
+  if (c.has(4)) x.push_back(c.moved(4, last));
+  finish(c, c.add("deform_conv", x, attrs));
+}
+
+void col2im(Context& c) {
+  const Ints image = c.ints(1);
+  const Geometry g = geometry_of(c, c.ints(2));
+  Attrs attrs = attrs_of(g);
+  attrs.set("image", image);
+  attrs.set("kernel", g.kernel);
+  finish(c, c.add("col2im", {c.in(0)}, attrs));
+}
+
+void conv_integer(Context& c) {
+  need_image(c, 0);
+  Geometry g = geometry_of(c, c.ints("kernel_shape", spatial(c.shape(1))));
+  pad_automatically(c, g);
+  const Perm last = channels_last(c.rank(0));
+  Attrs attrs = attrs_of(g);
+  attrs.set("groups", c.integer("group", 1));
+  finish(c, c.add("conv_integer", {c.moved(0, last), c.moved(1, last), c.in(2), c.in(3)}, attrs));
+}
+
 constexpr RuleEntry kRules[] = {{"Conv", conv},
+                                {"GridSample", grid_sample},
+                                {"RoiAlign", roi_align},
+                                {"DeformConv", deform_conv},
+                                {"Col2Im", col2im},
+                                {"ConvInteger", conv_integer},
+                                {"MaxUnpool", max_unpool},
                                 {"ConvTranspose", conv_transpose},
                                 {"MaxPool", pool},
                                 {"AveragePool", pool},

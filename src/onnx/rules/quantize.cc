@@ -12,7 +12,7 @@ Attrs attrs_of(const Context& c) {
 void quantize(Context& c) {
   const DType to = c.has(2) ? c.dtype(2) : c.dtype_attr("output_dtype", DType::kU8);
   Attrs attrs = attrs_of(c);
-  attrs.set("to", std::string(name(to)));
+  attrs.set("dtype", std::string(name(to)));
   Values x = {c.in(0), c.in(1)};
   if (c.has(2)) x.push_back(c.in(2));
   c.out(0, c.add("quantize_linear", x, attrs));
@@ -42,7 +42,7 @@ void dynamic_quantize(Context& c) {
   const Value scale = c.add("div", {c.add("sub", {top, bottom}), c.g.scalar(255)});
   const Value exact = c.add("neg", {c.add("div", {bottom, scale})});
   const Value point = c.cast(c.add("round", {c.add("clip", {exact}, {{"min", 0.0}, {"max", 255.0}})}), DType::kU8);
-  c.out(0, c.add("quantize_linear", {x, scale, point}, {{"axis", std::int64_t{1}}, {"to", std::string("u8")}}));
+  c.out(0, c.add("quantize_linear", {x, scale, point}, {{"axis", std::int64_t{1}}, {"dtype", std::string("u8")}}));
   c.out(1, scale);
   c.out(2, point);
 }

@@ -25,7 +25,19 @@ void window(Context& c) {
   c.out(0, c.cast(y, c.dtype_attr("output_datatype", DType::kF32)));
 }
 
-constexpr RuleEntry kRules[] = {{"HannWindow", window}, {"HammingWindow", window}, {"BlackmanWindow", window}};
+void dft(Context& c) {
+  const std::int64_t axis = c.has(2) ? c.integer(2) : c.integer("axis", c.opset < 20 ? 1 : -2);
+  Attrs attrs = {{"axis", static_cast<std::int64_t>(plain_axis(axis, c.rank(0)))},
+                 {"inverse", c.integer("inverse", 0)},
+                 {"onesided", c.integer("onesided", 0)}};
+  if (c.has(1)) attrs.set("length", c.integer(1));
+  c.out(0, c.add("dft", {c.in(0)}, attrs));
+}
+
+void det(Context& c) { c.out(0, c.add("det", {c.in(0)})); }
+
+constexpr RuleEntry kRules[] = {
+    {"DFT", dft}, {"Det", det}, {"HannWindow", window}, {"HammingWindow", window}, {"BlackmanWindow", window}};
 
 }  // namespace
 

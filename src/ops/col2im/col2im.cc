@@ -1,8 +1,11 @@
 // col2im(x [N, C * taps, L]; image, kernel, strides, pads, dilations) -> y [N, image..., C]: the sum of the windows'
 // columns, as ONNX's Col2Im with channels last in the RESULT; x is as in ONNX (a channel's taps lie together, L counts
-// the windows). `image` has the sizes of the spatial axes (any number of them), `kernel` those of a window. f32.
-// im2col(y; kernel, strides, pads, dilations) -> x takes the columns out: the gradient of col2im.
+// the windows). `image` has the sizes of the spatial axes (any number of them), `kernel` those of a window.
+//
+// im2col(y [N, image..., C]; kernel, strides, pads, dilations) -> x takes the columns out. Each is the other's
+// gradient; f32.
 #include <algorithm>
+#include <cstdlib>
 
 #include "ops/kernel.h"
 #include "ops/matmul/checks.h"
@@ -24,7 +27,10 @@ struct Columns {
              pads.size() == 2 * axes,
          "image, kernel, strides, dilations and pads do not fit each other");
     for (std::size_t i = 0; i < axes; ++i) {
-      need(image[i] >= 1 && kernel[i] >= 1 && strides[i] >= 1 && dilations[i] >= 1, "sizes must be positive");
+      for (const std::int64_t size : {image[i], kernel[i], strides[i], dilations[i]}) {
+        need(size >= 1 && size < (std::int64_t{1} << 30), "sizes must be positive");
+      }
+      need(std::abs(pads[i]) < (1 << 30) && std::abs(pads[axes + i]) < (1 << 30), "the pads are too large");
       begins.push_back(pads[i]);
       const std::int64_t room = image[i] + pads[i] + pads[axes + i] - dilations[i] * (kernel[i] - 1) - 1;
       need(room >= 0, "the window is larger than the image");
@@ -34,7 +40,7 @@ struct Columns {
 
   static std::int64_t product(const Ints& sizes) {
     std::int64_t p = 1;
-    for (const std::int64_t s : sizes) p *= s;
+    for (const std::int64_t s : sizes) need(!__builtin_mul_overflow(p, s, &p), "the sizes are too large");
     return p;
   }
 

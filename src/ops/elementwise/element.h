@@ -23,10 +23,9 @@ struct BF16 {
   operator double() const;  // NOLINT(google-explicit-constructor)
 };
 
+// A type as an argument.
 template <class T>
-struct Type {
-  using type = T;
-};
+struct Type {};
 
 template <class T>
 inline constexpr bool kIsInteger = std::is_integral_v<T>;

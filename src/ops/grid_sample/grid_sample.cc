@@ -95,8 +95,9 @@ struct Axis {
   void push(AxisTaps& taps, float at, float weight) const {
     const auto last = static_cast<float>(size - 1);
     const bool inside = at >= 0 && at <= last;
-    if (!inside && (how.padding == Padding::kZeros || std::isnan(at))) return;
+    if (!inside && how.padding == Padding::kZeros) return;
     if (how.padding == Padding::kReflection) at = std::trunc(reflected(at, low(), high()));
+    if (std::isnan(at)) return;
     taps.index[taps.count] = static_cast<std::int64_t>(std::clamp(at, 0.0F, last));
     taps.weight[taps.count++] = weight;
   }
@@ -134,7 +135,8 @@ struct Axis {
 
 struct Problem {
   Axis d, h, w;
-  std::int64_t n, points, channels;
+  std::int64_t n, channels;
+  std::int64_t points = 1;
   int space;
 
   Problem(const Shape& x, const Shape& grid, const Attrs& attrs)
@@ -142,7 +144,6 @@ struct Problem {
         h{Sampling(attrs), x.size(-3)},
         w{Sampling(attrs), x.size(-2)},
         n(x.size(0)),
-        points(1),
         channels(x.size(-1)),
         space(x.rank() - 2) {
     for (int i = 1; i + 1 < grid.rank(); ++i) points *= grid.size(i);

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "ops/elementwise/in_place_check.h"
 
 namespace neap {
@@ -51,6 +53,15 @@ TEST(GridSample, GradientOfTheInput) {
                   .high = 1.4,
                   .constant = {1}});
       }
+    }
+  }
+}
+
+TEST(GridSample, PointsThatAreNoNumbersHitNothing) {
+  for (const char* mode : {"linear", "nearest", "cubic"}) {
+    for (const char* padding : {"zeros", "border", "reflection"}) {
+      for (const float v : run({NAN, 0, 0, NAN}, of(mode, padding, 0))) EXPECT_EQ(v, 0);
+      run({INFINITY, 0, 0, -INFINITY}, of(mode, padding, 1));
     }
   }
 }

@@ -1,8 +1,10 @@
 // matmul_integer(a, b, a_zero?, b_zero?) -> i32: (a - a_zero) (b - b_zero) by numpy's rule for vectors and batches; a
-// and b are u8 or i8. A zero point is a scalar or [1]; of a also [M] or [..., M, 1] (one a row), of b also [N] or [...,
-// 1, N]. conv_integer(x [N, (D, H,) W, C], weight [O, (KD, KH,) KW, C / groups], x_zero?, w_zero?; strides, pads,
-// dilations, groups) -> i32 [N, ..., O]: the convolution of x - x_zero with weight - w_zero; x_zero is a scalar or [1],
-// w_zero may be [O] as well.
+// and b are u8 or i8. A zero point is a scalar or [1]; that of a also [M] or [..., M, 1] (one a row), that of b also
+// [N] or [..., 1, N] (one a column).
+//
+// conv_integer(x [N, (D, H,) W, C], weight [O, (KD, KH,) KW, C / groups], x_zero?, w_zero?; strides, pads, dilations,
+// groups) -> i32 [N, ..., O]: the convolution of x - x_zero with weight - w_zero; x_zero is a scalar or [1], w_zero may
+// be [O] as well.
 #include "ops/conv/conv_points.h"
 #include "ops/elementwise/broadcast.h"
 #include "ops/elementwise/broadcast_offsets.h"
@@ -25,7 +27,7 @@ void check_bytes(const OpCall& call) {
 // The types of the same op on floats.
 Types infer_like(std::string_view op, const OpCall& call) {
   OpCall plain{.op = &op_named(op), .attrs = call.attrs};
-  for (const std::size_t i : {0UL, 1UL}) plain.inputs.push_back(TensorType{DType::kF32, call.shape(i)});
+  for (const std::size_t i : {0UL, 1UL}) plain.inputs.emplace_back(TensorType{DType::kF32, call.shape(i)});
   return {{DType::kI32, plain.op->infer(plain)[0].shape}};
 }
 

@@ -10,13 +10,13 @@ namespace neap::ops {
 namespace {
 
 struct Args {
-  std::int64_t size, channels, rows;
+  std::int64_t size, channels;
+  std::int64_t rows = 0;
   double alpha, beta, bias;
 
   explicit Args(const OpCall& call)
       : size(call.attrs.integer("size")),
         channels(call.shape(0)[-1].is_number() ? call.shape(0).size(-1) : 0),
-        rows(0),
         alpha(call.attrs.real("alpha", 1e-4)),
         beta(call.attrs.real("beta", 0.75)),
         bias(call.attrs.real("bias", 1)) {

@@ -1,4 +1,9 @@
-// average_pool(x [N, (D, H,) W, C]; kernel, strides, pads, dilations, ceil_mode, count_include_pad) -> y
+// average_pool(x [N, (D, H,) W, C]; kernel, strides, pads, dilations, ceil_mode, count_include_pad, count_overhang) ->
+// y
+//
+// With count_include_pad = 1 the taps in the padding count in the divisor. Those of a window that hangs over the end of
+// the padding (ceil_mode) do not, as in PyTorch, unless count_overhang = 1, as in ONNX's reference.
+//
 // average_pool_grad(dy; the same and shape) -> dx
 #include "neap/error.h"
 #include "ops/conv/conv.h"

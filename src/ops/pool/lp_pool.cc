@@ -1,8 +1,10 @@
 // lp_pool(x [N, (D, H,) W, C]; p = 2, kernel, strides, pads, dilations, ceil_mode) -> y: (sum of |x|^p)^(1/p) over each
 // window. f32, no gradient.
+//
 // max_pool_indices(index; the attributes of the max_pool that gave it, shape, storage_order = 0) -> i64: the second
-// output of max_pool (places inside the windows) as ONNX counts them: the flat index of the maximum in x seen as [N, C,
-// (D, H,) W], with storage_order = 1 the spatial axes column by column. `shape` is that of x, channels last.
+// output of max_pool (places inside the windows) as ONNX counts them, channels last like it: the flat index of the
+// maximum in x seen as [N, C, (D, H,) W], with storage_order = 1 the spatial axes column by column. `shape` is that of
+// x, channels last.
 #include <cmath>
 
 #include "neap/error.h"

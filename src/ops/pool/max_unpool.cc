@@ -33,9 +33,10 @@ Types infer_grad(const OpCall& call) {
 Values gradient(GradientCall& c) { return {c.g("max_unpool_grad", {c.dy[0], c.x(1)}, c.node.attrs), Value{}}; }
 
 struct Places {
-  std::int64_t entries, elements, pixels, channels;
+  std::int64_t entries, elements, channels;
+  std::int64_t pixels = 1;
 
-  Places(const Shape& x, const Shape& y) : entries(x.count()), elements(y.count()), pixels(1), channels(y.size(-1)) {
+  Places(const Shape& x, const Shape& y) : entries(x.count()), elements(y.count()), channels(y.size(-1)) {
     for (int i = 1; i + 1 < y.rank(); ++i) pixels *= y.size(i);
   }
   // From [N, C, pixels] to [N, pixels, C].

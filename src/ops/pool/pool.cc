@@ -14,7 +14,12 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a >= 0 ? (a + b -
 
 }  // namespace
 
-PoolAxisTables::PoolAxisTables(const WindowAxis& axis, std::int64_t size, std::int64_t positions, bool include_pad)
+PoolCount pool_count(const Attrs& attrs) {
+  if (attrs.integer("count_include_pad", 0) == 0) return PoolCount::kInside;
+  return attrs.integer("count_overhang", 0) == 0 ? PoolCount::kPadded : PoolCount::kAll;
+}
+
+PoolAxisTables::PoolAxisTables(const WindowAxis& axis, std::int64_t size, std::int64_t positions, PoolCount count)
     : size_(size), positions_(positions), axis_(axis), begin_(static_cast<std::size_t>(size) + 1) {
   for (std::int64_t o = 0; o < positions; ++o) {
     const std::int64_t start = o * axis.stride - axis.pad_begin;
@@ -23,12 +28,12 @@ PoolAxisTables::PoolAxisTables(const WindowAxis& axis, std::int64_t size, std::i
     };
     const std::int64_t first = taps_before(0);
     const std::int64_t last = std::max(first, taps_before(size));
-    const std::int64_t padded =
-        taps_before(size + axis.pad_end);  // a window over the end does not count beyond the pad
+    const std::int64_t padded = count == PoolCount::kAll ? axis.kernel : taps_before(size + axis.pad_end);
     start_.push_back(static_cast<std::int32_t>(start));
     first_.push_back(static_cast<std::int32_t>(first));
     last_.push_back(static_cast<std::int32_t>(last));
-    count_.push_back(static_cast<float>(std::max<std::int64_t>(1, include_pad ? padded : last - first)));
+    count_.push_back(
+        static_cast<float>(std::max<std::int64_t>(1, count == PoolCount::kInside ? last - first : padded)));
   }
   for (std::int64_t i = 0; i < size; ++i) {
     begin_[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(tap_.size());
@@ -60,11 +65,11 @@ Pool pool_of(const Shape& x, const Shape& y, const Attrs& attrs) {
   const Window window = window_of(attrs, attrs.ints("kernel"));
   const Plane in = plane_of(x);
   const Plane out = plane_of(y);
-  const bool include_pad = attrs.integer("count_include_pad", 0) != 0;
+  const PoolCount count = pool_count(attrs);
   return {.n = x.size(0),
           .c = x.size(-1),
-          .h = PoolAxisTables(window.h, in.h, out.h, include_pad),
-          .w = PoolAxisTables(window.w, in.w, out.w, include_pad)};
+          .h = PoolAxisTables(window.h, in.h, out.h, count),
+          .w = PoolAxisTables(window.w, in.w, out.w, count)};
 }
 
 Shape pooled(const Shape& x, const Attrs& attrs) {

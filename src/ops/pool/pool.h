@@ -8,11 +8,15 @@
 
 namespace neap::ops {
 
+// What an average divides by: the taps inside, those in the padding too, or all (also where a window hangs over the
+// end).
+enum class PoolCount : std::uint8_t { kInside, kPadded, kAll };
+PoolCount pool_count(const Attrs& attrs);
+
 // Owns the tables that a PoolAxis points to.
 class PoolAxisTables {
  public:
-  // `include_pad`: an average divides by the taps in the padding too.
-  PoolAxisTables(const WindowAxis& axis, std::int64_t size, std::int64_t positions, bool include_pad);
+  PoolAxisTables(const WindowAxis& axis, std::int64_t size, std::int64_t positions, PoolCount count);
   PoolAxis view() const;
 
  private:
@@ -33,7 +37,8 @@ struct Pool {
   PoolShape view() const { return {.n = n, .c = c, .h = h.view(), .w = w.view()}; }
 };
 
-// From the shapes of x and y and the op's attributes: kernel, strides, pads, dilations, count_include_pad.
+// From the shapes of x and y and the op's attributes: kernel, strides, pads, dilations, count_include_pad,
+// count_overhang.
 Pool pool_of(const Shape& x, const Shape& y, const Attrs& attrs);
 
 // Shape rules. UserError when x, the window or the gradient's shape do not fit.

@@ -47,11 +47,29 @@ TEST(MaxPool, KernelsAgreeAndGradientHolds) {
 
 TEST(AveragePool, KernelsAgreeAndGradientHolds) {
   for (auto [shape, attrs] : cases()) {
-    for (const int include : {0, 1}) {
-      attrs.set("count_include_pad", include);
+    for (const int include : {0, 1, 2}) {
+      attrs.set("count_include_pad", include > 0 ? 1 : 0);
+      attrs.set("count_overhang", include > 1 ? 1 : 0);
       check_op({.op = "average_pool", .inputs = {{DType::kF32, shape}}, .attrs = attrs});
     }
   }
+}
+
+// Three pixels, windows of two: the second hangs over the end.
+TEST(AveragePool, WhatTheDivisorCounts) {
+  const auto last = [](std::int64_t include, std::int64_t overhang) {
+    OpCase c{.op = "average_pool", .inputs = {{DType::kF32, {1, 3, 1}}}, .low = 6, .high = 6};
+    c.attrs = {{"kernel", Ints{2}},
+               {"strides", Ints{2}},
+               {"ceil_mode", 1},
+               {"count_include_pad", include},
+               {"count_overhang", overhang}};
+    return run_op(c)[0].floats()[1];
+  };
+  EXPECT_EQ(last(0, 0), 6);
+  EXPECT_EQ(last(1, 0), 6);
+  EXPECT_EQ(last(1, 1), 3);
+  EXPECT_EQ(last(0, 1), 6);
 }
 
 TEST(GlobalPool, KernelsAgreeAndGradientHolds) {

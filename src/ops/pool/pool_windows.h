@@ -35,7 +35,7 @@ struct PoolWindows {
   Window window;
   Plane in, out;
   std::int64_t n, c;
-  bool include_pad;
+  PoolCount count;
 
   PoolWindows(const Shape& x, const Shape& y, const Attrs& attrs)
       : window(window_of(attrs, attrs.ints("kernel"))),
@@ -43,7 +43,7 @@ struct PoolWindows {
         out(plane_of(y)),
         n(x.size(0)),
         c(x.size(-1)),
-        include_pad(attrs.integer("count_include_pad", 0) != 0) {}
+        count(pool_count(attrs)) {}
 
   // Calls f(output position, element of y without channel, element of x's image without channel).
   template <class F>
@@ -56,7 +56,10 @@ struct PoolWindows {
   }
 
   double divisor(const Place& o) const {
-    if (include_pad) {
+    if (count == PoolCount::kAll) {
+      return static_cast<double>(window.d.kernel * window.h.kernel * window.w.kernel);
+    }
+    if (count == PoolCount::kPadded) {
       return static_cast<double>(padded_taps(window.d, o.d, in.d) * padded_taps(window.h, o.h, in.h) *
                                  padded_taps(window.w, o.w, in.w));
     }

@@ -1,7 +1,9 @@
-// prelu(x, slope) -> y: x where it is positive, else slope * x; slope broadcasts to x (of an image: [C], the last
-// axis). shrink(x; bias = 0, lambd = 0.5) -> y: x - bias above lambd, x + bias below -lambd, 0 between. Both f32.
+// prelu(x, slope) -> y: x where it is positive, else slope * x; slope broadcasts to x (of an image: [C]).
+//
+// shrink(x; bias = 0, lambd = 0.5) -> y: x - bias above lambd, x + bias below -lambd, 0 between.
+//
 // prelu_grad(dy, x, slope) -> dx, prelu_slope_grad(dy, x) -> the slope's gradient before it is summed to its shape,
-// shrink_grad(dy, x; lambd) -> dx.
+// shrink_grad(dy, x; lambd) -> dx. All f32.
 #include "ops/elementwise/broadcast.h"
 #include "ops/elementwise/broadcast_offsets.h"
 #include "ops/kernel.h"

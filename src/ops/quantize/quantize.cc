@@ -1,8 +1,11 @@
 // quantize_linear(x, scale, zero_point?; axis = 1, block_size = 0, dtype) -> y = round(x / scale) + zero_point, halves
 // to even, held within the range of y's type: that of zero_point, else `dtype` (u8 when missing): u8, i8, u16 or i16.
+//
 // dequantize_linear(x, scale, zero_point?; axis = 1, block_size = 0) -> y = (x - zero_point) * scale, of scale's type;
-// x is u8, i8, u16, i16 or i32. scale (and zero_point, of the same shape) is a scalar or [1]; or [length of x's
-// `axis`]; or, with block_size > 0, of x's shape with ceil(length / block_size) along `axis`. No gradients.
+// x is u8, i8, u16, i16 or i32.
+//
+// scale (and zero_point, of the same shape) is a scalar or [1]; or [length of x's `axis`]; or, with block_size > 0, of
+// x's shape with ceil(length / block_size) along `axis`. No gradients.
 #include <cmath>
 #include <limits>
 

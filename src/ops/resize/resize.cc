@@ -3,9 +3,9 @@
 // in memory (an image is [N, H, W, C]: axes = [1, 2]).
 //   axes                             the axes that change; all when missing
 //   sizes (ints)                     new lengths, one an axis named; without scales the scale is size / length
-//   scales (reals)                   one an axis named; without sizes the new length is floor(length * scale). Both may
-//   be
-//                                    given: sizes for the shape, scales for the coordinates (keep_aspect_ratio_policy)
+//   scales (reals)                   one an axis named; without sizes the new length is floor(length * scale)
+//                                    Both may be given: sizes for the shape, scales for the coordinates, as they are
+//                                    with a keep_aspect_ratio_policy.
 //   roi (reals)                      begins, then ends, of the axes named; for tf_crop_and_resize alone
 //   mode                             nearest (default), linear, cubic
 //   nearest_mode                     round_prefer_floor (default), round_prefer_ceil, floor, ceil

@@ -88,6 +88,7 @@ struct Weights {
 
   // Adds the taps of a position; those outside fall on the edge.
   void add(AxisTaps& taps, double position) const {
+    position = std::clamp(position, -0x1p40, 0x1p40);  // far outside: the edge
     const auto left = static_cast<std::int64_t>(std::ceil(position)) - 1;
     const double ratio = position - static_cast<double>(left);
     if (mode == Mode::kNearest) return push(taps, left + (takes_right(ratio) ? 1 : 0), 1);

@@ -16,8 +16,8 @@ Attrs of_mode(const std::string& mode, const std::string& how = "half_pixel") {
   return {{"mode", mode}, {"coordinate_transformation_mode", how}};
 }
 
-Attrs with(Attrs attrs, const std::string& name, AttrValue value) {
-  attrs.set(name, std::move(value));
+Attrs with(Attrs attrs, const std::string& name, const AttrValue& value) {
+  attrs.set(name, value);
   return attrs;
 }
 
@@ -161,7 +161,9 @@ TEST(Resize, SymbolicShapes) {
 }
 
 TEST(Resize, RefusesWhatDoesNotFit) {
-  const auto run = [](Attrs attrs) { run_op({.op = "resize", .inputs = {{DType::kF32, {2, 3}}}, .attrs = attrs}); };
+  const auto run = [](const Attrs& attrs) {
+    run_op({.op = "resize", .inputs = {{DType::kF32, {2, 3}}}, .attrs = attrs});
+  };
   EXPECT_THROW(run({}), UserError);
   EXPECT_THROW(run({{"sizes", Ints{4}}}), UserError);
   EXPECT_THROW(run({{"sizes", Ints{4, -1}}}), UserError);

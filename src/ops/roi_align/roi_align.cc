@@ -68,7 +68,7 @@ struct Bins {
   Bins(double from, double to, std::int64_t bins, std::int64_t ratio, bool half_pixel) : start(from) {
     const double length = half_pixel ? to - from : std::max(to - from, 1.0);
     size = length / static_cast<double>(bins);
-    samples = ratio > 0 ? ratio : static_cast<std::int64_t>(std::clamp(std::ceil(size), 0.0, 65536.0));
+    samples = ratio > 0 ? ratio : size > 0 ? static_cast<std::int64_t>(std::min(std::ceil(size), 65536.0)) : 0;
   }
   double at(std::int64_t bin, std::int64_t sample) const {
     return start + static_cast<double>(bin) * size +

@@ -63,16 +63,17 @@ Values gradient(GradientCall& c) {
 
 template <class T>
 void combine(Combine how, const T* from, T* to, std::int64_t n) {
-  using C = std::conditional_t<sizeof(T) == 2 && !kIsInteger<T>, double, T>;  // what F16 and BF16 count in
+  // Integers wrap around, floats of 16 bits count in doubles.
+  using Sum = std::conditional_t<kIsInteger<T>, std::uint64_t, std::conditional_t<sizeof(T) == 2, double, T>>;
   for (std::int64_t i = 0; i < n; ++i) {
-    const C a = to[i];
-    const C b = from[i];
+    const auto a = static_cast<Sum>(to[i]);
+    const auto b = static_cast<Sum>(from[i]);
     switch (how) {
       case Combine::kReplace: to[i] = from[i]; break;
       case Combine::kAdd: to[i] = static_cast<T>(a + b); break;
       case Combine::kMultiply: to[i] = static_cast<T>(a * b); break;
-      case Combine::kLargest: to[i] = static_cast<T>(std::max(a, b)); break;
-      case Combine::kSmallest: to[i] = static_cast<T>(std::min(a, b)); break;
+      case Combine::kLargest: to[i] = to[i] < from[i] ? from[i] : to[i]; break;
+      case Combine::kSmallest: to[i] = from[i] < to[i] ? from[i] : to[i]; break;
     }
   }
 }
