@@ -97,7 +97,7 @@ void Importer::add_inputs(const pb::GraphProto& graph, const std::map<std::strin
     if (scopes_.back().names.contains(input.name())) continue;  // an initializer that may be overridden
     if (const auto known = options_.known.find(input.name()); known != options_.known.end()) {
       scopes_.back().names[input.name()] = {.type = known->second.type,
-                                      .constant = std::make_shared<const Constant>(known->second)};
+                                            .constant = std::make_shared<const Constant>(known->second)};
       continue;
     }
     const auto type = dtype_of(input.type().tensor_type().elem_type(), options_.widen);
@@ -137,8 +137,8 @@ std::vector<Operand> Importer::operands_of(const pb::NodeProto& node) const {
   for (const std::string& name : node.input()) {
     const Operand* x = name.empty() ? nullptr : find(name);
     if (!name.empty() && x == nullptr) {
-      const bool is_later = std::any_of(scopes_.begin(), scopes_.end(),
-                                        [&](const Scope& scope) { return scope.later.contains(name); });
+      const bool is_later =
+          std::any_of(scopes_.begin(), scopes_.end(), [&](const Scope& scope) { return scope.later.contains(name); });
       const char* why = is_later ? "comes from a node behind it or from a cycle" : "comes from nowhere";
       throw UserError(fmt::format("its input '{}' {}", printable(name), why));
     }

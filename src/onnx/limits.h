@@ -1,4 +1,5 @@
-// How much a file may ask for. Far above what models need; there so that a few bytes cannot ask for all memory and time.
+// How much a file may ask for. Far above what models need; there so that a few bytes cannot ask for all memory and
+// time.
 #pragma once
 
 #include <cstddef>

@@ -177,7 +177,8 @@ std::int64_t OnnxModel::bound(std::string_view input) const {
   for (const auto& node : model_->graph().node()) {
     const std::string& op = node.op_type();
     const bool passes = op == "Cast" || op == "Identity" || op == "Unsqueeze" || op == "Squeeze" || op == "Reshape";
-    if (passes && node.input_size() > 0 && node.output_size() > 0 && same.contains(node.input(0))) same.insert(node.output(0));
+    if (passes && node.input_size() > 0 && node.output_size() > 0 && same.contains(node.input(0)))
+      same.insert(node.output(0));
     if (op != "Gather" || node.input_size() < 2 || !same.contains(node.input(1))) continue;
     const auto table = tables.find(node.input(0));
     if (table == tables.end() || table->second->dims_size() == 0) continue;

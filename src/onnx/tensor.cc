@@ -214,14 +214,14 @@ std::string raw_as(const TensorProto& like, std::span<const std::byte> f32) {
 Ints ints_of(const Constant& constant) {
   const Constant wide = constant.type.dtype == DType::kI64 ? constant : cast_to(constant, DType::kI64);
   Ints out(static_cast<std::size_t>(wide.type.elements()));
-  std::memcpy(out.data(), wide.data->data(), wide.data->size());
+  if (!out.empty()) std::memcpy(out.data(), wide.data->data(), wide.data->size());
   return out;
 }
 
 std::vector<double> reals_of(const Constant& constant) {
   const Constant single = constant.type.dtype == DType::kF32 ? constant : cast_to(constant, DType::kF32);
   std::vector<float> narrow(static_cast<std::size_t>(single.type.elements()));
-  std::memcpy(narrow.data(), single.data->data(), single.data->size());
+  if (!narrow.empty()) std::memcpy(narrow.data(), single.data->data(), single.data->size());
   return {narrow.begin(), narrow.end()};
 }
 
