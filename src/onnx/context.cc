@@ -48,6 +48,11 @@ const Operand& Context::operand(std::size_t i) const {
   return operands_[i];
 }
 
+void Context::need_rank(std::size_t i, int least, int most) const {
+  if (rank(i) >= least && rank(i) <= most) return;
+  throw UserError(fmt::format("input {} is {}, which has the wrong rank", i, shape(i).text()));
+}
+
 Value Context::in(std::size_t i) { return has(i) ? moved(i, {}) : Value{}; }
 
 Value Context::moved(std::size_t i, const Perm& perm) { return moved(operand(i), perm); }

@@ -46,6 +46,8 @@ class Context {
   Ints sizes(std::size_t i) const { return shape(i).sizes(); }
   int rank(std::size_t i) const { return shape(i).rank(); }
   DType dtype(std::size_t i) const { return type(i).dtype; }
+  // UserError when the operand's rank is another.
+  void need_rank(std::size_t i, int least, int most) const;
 
   // The operand in ONNX's order of axes; default when not given.
   Value in(std::size_t i);

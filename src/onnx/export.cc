@@ -64,6 +64,23 @@ void give_own_values(pb::GraphProto& graph, const WeightReader& weight) {
   }
 }
 
+// The file for the values, beside the model's. Never the one that a model of that name has now: it stays whole until
+// the new model is in its place, and goes then.
+struct SecondFile {
+  std::filesystem::path path, old;
+
+  explicit SecondFile(const std::filesystem::path& model) : path(model), old(model) {
+    path += ".data";
+    old += ".data.2";
+    std::error_code ignored;
+    if (std::filesystem::exists(path, ignored)) std::swap(path, old);
+  }
+  void remove_old() const {
+    std::error_code ignored;
+    std::filesystem::remove(old, ignored);
+  }
+};
+
 bool wants_second_file(const pb::ModelProto& model) {
   std::size_t bytes = 0;
   for (const auto& t : model.graph().initializer()) {
@@ -80,9 +97,8 @@ void write_model(const pb::ModelProto& model, ExternalFiles& files, const std::f
   pb::ModelProto out = model;
   give_own_values(*out.mutable_graph(), weight);
   std::optional<AtomicFile> second;
-  std::filesystem::path beside = path;
-  beside += ".data";
-  if (wants_second_file(model)) second.emplace(beside);
+  const SecondFile beside(path);
+  if (wants_second_file(model)) second.emplace(beside.path);
   std::uint64_t end = 0;
   for (pb::TensorProto& t : *out.mutable_graph()->mutable_initializer()) {
     std::string values = values_of(t, files, weight);
@@ -94,7 +110,7 @@ void write_model(const pb::ModelProto& model, ExternalFiles& files, const std::f
     const std::string gap((kPage - end % kPage) % kPage, '\0');
     second->write(gap);
     second->write(values);
-    point_to(t, beside.filename().string(), end + gap.size(), values.size());
+    point_to(t, beside.path.filename().string(), end + gap.size(), values.size());
     end += gap.size() + values.size();
   }
   AtomicFile file(path);
@@ -103,6 +119,7 @@ void write_model(const pb::ModelProto& model, ExternalFiles& files, const std::f
   file.write(bytes);
   if (second) second->commit();
   file.commit();
+  if (second) beside.remove_old();
 }
 
 }  // namespace neap::onnx

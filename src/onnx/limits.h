@@ -11,8 +11,9 @@ namespace neap::onnx {
 
 inline constexpr std::size_t kMaxDepth = 32;            // of subgraphs in subgraphs
 inline constexpr std::int64_t kMaxRuns = 4096;          // of one loop
+inline constexpr std::int64_t kMaxSteps = 1 << 16;      // of a recurrent layer
 inline constexpr std::int64_t kMaxImported = 200'000;   // nodes of the file; a loop's body counts for every run
-inline constexpr std::int64_t kMaxMade = 1'000'000;     // nodes of Neap's that they become, folded ones too
+inline constexpr std::int64_t kMaxMade = 500'000;       // nodes of Neap's that they become, folded ones too
 inline constexpr std::int64_t kMaxTensor = 1LL << 36;   // bytes
 inline constexpr int kMaxRank = 16;                     // what the kernels walk
 inline constexpr std::int64_t kMaxSetting = 1LL << 30;  // strides, pads and the like: products of two still fit

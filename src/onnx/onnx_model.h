@@ -37,7 +37,8 @@ class OnnxModel final : public Model {
   mutable std::int64_t classes_ = 0;  // of the target, known once a graph was built
 };
 
-// `model` with these weights. Where its values lay in another file they do so again: PATH.data.
+// `model` with these weights. Where its values lay in another file they do so again: PATH.data, or PATH.data.2 where
+// PATH.data is that of the model which is replaced.
 void write_model(const pb::ModelProto& model, ExternalFiles& files, const std::filesystem::path& path,
                  const WeightReader& weight);
 

@@ -207,7 +207,9 @@ std::string raw_as(const TensorProto& like, std::span<const std::byte> f32) {
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   };
   if (type == DType::kF32) return text(f32);
-  const Constant from{.type = {DType::kF32, shape_of(like)}, .data = Blob::of({f32.begin(), f32.end()})};
+  Constant from;
+  from.type = {DType::kF32, shape_of(like)};
+  from.data = Blob::of({f32.begin(), f32.end()});
   return text(cast_to(from, type).data->bytes);
 }
 
@@ -227,8 +229,8 @@ std::vector<double> reals_of(const Constant& constant) {
 
 Constant make_ints(const Ints& values) {
   const auto bytes = std::as_bytes(std::span(values));
-  return {.type = {DType::kI64, {static_cast<std::int64_t>(values.size())}},
-          .data = Blob::of({bytes.begin(), bytes.end()})};
+  auto data = Blob::of({bytes.begin(), bytes.end()});
+  return {.type = {DType::kI64, {static_cast<std::int64_t>(values.size())}}, .data = std::move(data)};
 }
 
 Constant make_scalar(std::int64_t value) {

@@ -133,6 +133,9 @@ void clip(Context& c) {
     if (attrs.size() > 0) x = c.add("clip", {x}, attrs);
     return c.out(0, x, axes);
   }
+  for (const std::size_t i : {1UL, 2UL}) {
+    if (c.has(i) && c.shape(i).count() != 1) throw UserError("the bounds must be numbers");
+  }
   if (c.has(1)) x = c.add("max", {x, c.in(1)});
   if (c.has(2)) x = c.add("min", {x, c.in(2)});
   c.out(0, x, axes);

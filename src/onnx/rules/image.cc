@@ -66,6 +66,12 @@ void need_image(const Context& c, std::size_t i) {
   if (c.rank(i) < 3) throw UserError(fmt::format("it takes [N,C,...], not {}", c.shape(i).text()));
 }
 
+// The weight in input 1 is for images of input 0's rank.
+void need_kernel(const Context& c) {
+  need_image(c, 0);
+  if (c.rank(1) != c.rank(0)) throw UserError("the weight has another rank than the input");
+}
+
 Ints spatial(const Shape& shape) {
   const Ints sizes = shape.sizes();
   return {sizes.begin() + 2, sizes.end()};
@@ -74,8 +80,7 @@ Ints spatial(const Shape& shape) {
 void finish(Context& c, Value y) { c.out(0, y, inverse(channels_last(c.g.shape(y).rank()))); }
 
 void conv(Context& c) {
-  need_image(c, 0);
-  if (c.rank(1) != c.rank(0)) throw UserError("the weight has another rank than the input");
+  need_kernel(c);
   Geometry g = geometry_of(c, c.ints("kernel_shape", spatial(c.shape(1))));
   if (g.kernel != spatial(c.shape(1))) throw UserError("kernel_shape is not that of the weight");
   pad_automatically(c, g);
@@ -99,6 +104,7 @@ void fit_output(const Context& c, Geometry& g, Ints& more) {
   for (std::size_t i = 0; i < n; ++i) {
     const std::int64_t size = c.shape(0).size(static_cast<int>(i) + 2);
     const std::int64_t out = wanted.empty() ? size * g.strides[i] : wanted[i];
+    if (std::max(out, more[i]) > kMaxTensor || std::min(out, more[i]) < 0) throw UserError("the output cannot be so");
     const std::int64_t full = g.strides[i] * (size - 1) + more[i] + (g.kernel[i] - 1) * g.dilations[i] + 1;
     const std::int64_t total = full - out;
     if (total < 0) more[i] += -total;
@@ -107,9 +113,9 @@ void fit_output(const Context& c, Geometry& g, Ints& more) {
 }
 
 void conv_transpose(Context& c) {
-  need_image(c, 0);
-  if (c.rank(1) != c.rank(0)) throw UserError("the weight has another rank than the input");
+  need_kernel(c);
   Geometry g = geometry_of(c, c.ints("kernel_shape", spatial(c.shape(1))));
+  if (g.kernel != spatial(c.shape(1))) throw UserError("kernel_shape is not that of the weight");
   Ints more = c.ints("output_padding", Ints(g.axes(), 0));
   if (more.size() != g.axes()) throw UserError("output_padding must name the spatial axes");
   fit_output(c, g, more);
@@ -188,6 +194,7 @@ void max_unpool(Context& c) {
   if (c.has(2) && c.ints(2) != sizes) throw UserError("an output_shape other than the plain one is not supported");
   const Perm last = channels_last(c.rank(0));
   const Shape shape = permuted(Shape::of(sizes), last);
+  if (c.rank(1) != c.rank(0)) throw UserError("the indices have another rank than the input");
   finish(c, c.add("max_unpool", {c.moved(0, last), c.moved(1, last)}, {{"shape", shape}}));
 }
 
@@ -195,6 +202,11 @@ struct Scaling {
   std::vector<double> scales;
   Ints sizes;
 };
+
+std::int64_t whole(double size) {
+  if (!(size < static_cast<double>(kMaxTensor))) throw UserError("the result would be too large");
+  return static_cast<std::int64_t>(std::floor(size));
+}
 
 // Sizes for all axes from what the node gives for some of them.
 Scaling scaling_of(const Context& c, const Ints& axes, std::size_t scales_at, std::size_t sizes_at) {
@@ -207,7 +219,7 @@ Scaling scaling_of(const Context& c, const Ints& axes, std::size_t scales_at, st
       const auto axis = static_cast<std::size_t>(axes[i]);
       if (!(given[i] > 0)) throw UserError("scales must be positive");
       out.scales[axis] = given[i];
-      out.sizes[axis] = static_cast<std::int64_t>(std::floor(static_cast<double>(out.sizes[axis]) * given[i]));
+      out.sizes[axis] = whole(static_cast<double>(out.sizes[axis]) * given[i]);
     }
     return out;
   }
@@ -225,7 +237,7 @@ Scaling scaling_of(const Context& c, const Ints& axes, std::size_t scales_at, st
     const auto size = static_cast<double>(out.sizes[axis]);
     const bool is_free = aspect == "stretch";
     out.scales[axis] = is_free ? static_cast<double>(given[i]) / size : common;
-    out.sizes[axis] = is_free ? given[i] : static_cast<std::int64_t>(std::floor(size * common + 0.5));
+    out.sizes[axis] = is_free ? given[i] : whole(size * common + 0.5);
   }
   return out;
 }
@@ -312,12 +324,15 @@ void roi_align(Context& c) {
 }
 
 void deform_conv(Context& c) {
-  need_image(c, 0);
+  need_kernel(c);
   const Geometry g = geometry_of(c, c.ints("kernel_shape", spatial(c.shape(1))));
   const Perm last = channels_last(c.rank(0));
   Attrs attrs = attrs_of(g);
   attrs.set("groups", c.integer("group", 1));
   attrs.set("offset_groups", c.integer("offset_group", 1));
+  for (const std::size_t i : {2UL, 4UL}) {
+    if (c.has(i)) c.need_rank(i, c.rank(0), c.rank(0));
+  }
   Values x = {c.moved(0, last), c.moved(1, last), c.moved(2, last), c.in(3)};
   if (c.has(4)) x.push_back(c.moved(4, last));
   finish(c, c.add("deform_conv", x, attrs));
@@ -325,6 +340,7 @@ void deform_conv(Context& c) {
 
 void col2im(Context& c) {
   const Ints image = c.ints(1);
+  if (image.size() > static_cast<std::size_t>(kMaxRank)) throw UserError("the image has too many axes");
   const Geometry g = geometry_of(c, c.ints(2));
   Attrs attrs = attrs_of(g);
   attrs.set("image", image);
@@ -333,8 +349,9 @@ void col2im(Context& c) {
 }
 
 void conv_integer(Context& c) {
-  need_image(c, 0);
+  need_kernel(c);
   Geometry g = geometry_of(c, c.ints("kernel_shape", spatial(c.shape(1))));
+  if (g.kernel != spatial(c.shape(1))) throw UserError("kernel_shape is not that of the weight");
   pad_automatically(c, g);
   const Perm last = channels_last(c.rank(0));
   Attrs attrs = attrs_of(g);

@@ -3,6 +3,7 @@
 
 #include "neap/error.h"
 #include "onnx/context.h"
+#include "onnx/limits.h"
 
 namespace neap::onnx {
 namespace {
@@ -22,7 +23,7 @@ Value spelled_out(Context& c, Value log_probs, std::int64_t ignored, bool ignore
   const auto axis = static_cast<std::int64_t>(shape.rank() - 1);
   Value picked = c.add("gather_elements", {log_probs, c.reshape(safe, column)}, {{"axis", axis}});
   picked = c.add("neg", {c.reshape(picked, c.shape(1))});
-  if (c.has(2) && c.shape(2).count() != classes) throw UserError("the weight must have one number a class");
+  if (c.has(2) && !(c.shape(2) == Shape{classes})) throw UserError("the weight must have one number a class");
   Value weight = c.has(2) ? c.add("gather", {c.in(2), safe}) : c.add("ones_like", {picked});
   if (ignores) weight = c.add("where", {counts, weight, c.scalar(0, c.g.type(weight).dtype)});
   const Value loss = c.add("mul", {picked, weight});
@@ -36,6 +37,8 @@ Value spelled_out(Context& c, Value log_probs, std::int64_t ignored, bool ignore
 }
 
 void loss(Context& c) {
+  c.need_rank(0, 2, kMaxRank);
+  c.need_rank(1, c.rank(0) - 1, c.rank(0) - 1);
   const bool has_logits = c.node.op_type() == "SoftmaxCrossEntropyLoss";
   const bool ignores = c.has_attr("ignore_index");
   const std::int64_t ignored = c.integer("ignore_index", -100);

@@ -6,6 +6,7 @@
 #include "neap/error.h"
 #include "onnx/context.h"
 #include "onnx/importer.h"
+#include "onnx/limits.h"
 
 namespace neap::onnx {
 namespace {
@@ -18,6 +19,8 @@ Value moved_on(Context& c, std::size_t running, Value now, double momentum) {
 
 // In training the running statistics are the model's state: they change in place, and the outputs are their names.
 void batch_norm(Context& c) {
+  c.need_rank(0, 2, kMaxRank);
+  for (const std::size_t i : {1UL, 2UL, 3UL, 4UL}) c.need_rank(i, 1, 1);
   const Perm last = channels_last(c.rank(0));
   const double epsilon = c.real("epsilon", 1e-5F);
   const double momentum = c.real("momentum", 0.9F);
@@ -69,11 +72,13 @@ void layer_norm(Context& c) {
 }
 
 void grouped(Context& c, std::int64_t groups) {
+  c.need_rank(0, 3, kMaxRank);
   const Perm last = channels_last(c.rank(0));
   const std::int64_t channels = c.shape(0).size(1);
   if (groups < 1 || channels % groups != 0)
     throw UserError(fmt::format("{} groups do not divide {} channels", groups, channels));
   const auto per_channel = [&](std::size_t i) {
+    c.need_rank(i, 1, 1);
     const Value v = c.in(i);
     if (c.shape(i).count() == channels) return v;
     if (c.shape(i).count() != groups) throw UserError("scale and bias must have one number a channel or a group");
@@ -86,7 +91,10 @@ void grouped(Context& c, std::int64_t groups) {
         inverse(last));
 }
 
-void instance_norm(Context& c) { grouped(c, c.shape(0).size(1)); }
+void instance_norm(Context& c) {
+  c.need_rank(0, 3, kMaxRank);
+  grouped(c, c.shape(0).size(1));
+}
 void group_norm(Context& c) { grouped(c, c.integer("num_groups")); }
 
 Value minus_mean(Context& c, Value x, const Ints& axes) {

@@ -6,6 +6,7 @@
 
 #include "neap/error.h"
 #include "onnx/context.h"
+#include "onnx/limits.h"
 
 namespace neap::onnx {
 namespace {
@@ -61,16 +62,21 @@ class Layer {
     const Ints sizes = c.g.shape(x_).sizes();
     steps_ = sizes[0];
     batch_ = sizes[1];
+    if (steps_ > kMaxSteps) throw UserError(fmt::format("{} steps are more than {}", steps_, kMaxSteps));
     hidden_ = c.integer("hidden_size", c.shape(2).size(2));
     if (c.shape(2).size(2) != hidden_ || c.shape(1).size(1) != family_.gates * hidden_ || steps_ < 1) {
       throw UserError("hidden_size does not fit W and R");
     }
     const std::string way = c.text("direction", "forward");
+    if (way != "forward" && way != "reverse" && way != "bidirectional") throw UserError("the direction is unknown");
     const std::size_t count = way == "bidirectional" ? 2 : 1;
     if (c.shape(1).size(0) != static_cast<std::int64_t>(count)) throw UserError("W does not fit the direction");
     read_functions(count);
     for (std::size_t d = 0; d < count; ++d) add_direction(d, way == "reverse" || d == 1, batch_first);
-    if (c.has(4)) lengths_ = c.cast(c.in(4), DType::kI32);
+    if (c.has(4)) {
+      if (!(c.shape(4) == Shape{batch_})) throw UserError("sequence_lens must be one number a row");
+      lengths_ = c.cast(c.in(4), DType::kI32);
+    }
   }
 
   void run() {
@@ -106,19 +112,30 @@ class Layer {
     }
   }
 
+  std::int64_t directions() const { return c_.shape(1).size(0); }
+
   Value row(std::size_t input, std::size_t direction) {
     const auto d = static_cast<std::int64_t>(direction);
+    const int rank = input <= 2 ? 3 : 2;
+    c_.need_rank(input, rank, rank);
+    if (c_.shape(input).size(0) != directions()) {
+      throw UserError(fmt::format("input {} is not for {} directions", input, directions()));
+    }
     Shape shape;
     for (int i = 1; i < c_.rank(input); ++i) shape.push_back(c_.shape(input)[i]);
     const Value x = c_.in(input);
-    return c_.reshape(c_.shape(input).size(0) == 1 ? x : part(c_, x, 0, d, d + 1), shape);
+    return c_.reshape(directions() == 1 ? x : part(c_, x, 0, d, d + 1), shape);
   }
 
   Value state(std::size_t input, std::size_t direction, bool batch_first) {
     if (!c_.has(input)) return {};
     const auto d = static_cast<std::int64_t>(direction);
+    c_.need_rank(input, 3, 3);
     const Value x = c_.moved(input, batch_first ? Perm{1, 0, 2} : Perm{});
-    return c_.reshape(c_.g.shape(x).size(0) == 1 ? x : part(c_, x, 0, d, d + 1), {batch_, hidden_});
+    if (!(c_.g.shape(x) == Shape{directions(), batch_, hidden_})) {
+      throw UserError(fmt::format("the first state in input {} is {}", input, c_.shape(input).text()));
+    }
+    return c_.reshape(directions() == 1 ? x : part(c_, x, 0, d, d + 1), {batch_, hidden_});
   }
 
   void add_direction(std::size_t d, bool is_reverse, bool batch_first) {

@@ -7,6 +7,7 @@
 
 #include "neap/error.h"
 #include "onnx/context.h"
+#include "onnx/limits.h"
 
 namespace neap::onnx {
 namespace {
@@ -196,7 +197,8 @@ void pad(Context& c) {
 void depth_to_space(Context& c) {
   const std::int64_t b = c.integer("blocksize");
   const Ints x = c.sizes(0);
-  if (x.size() != 4 || b < 1 || x[1] % (b * b) != 0) throw UserError("the block does not divide the channels");
+  if (x.size() != 4 || b < 1 || b > kMaxSetting || x[1] % (b * b) != 0)
+    throw UserError("the block does not divide the channels");
   const bool is_crd = c.text("mode", "DCR") == "CRD";
   const std::int64_t depth = x[1] / (b * b);
   const Shape apart = is_crd ? Shape{x[0], depth, b, b, x[2], x[3]} : Shape{x[0], b, b, depth, x[2], x[3]};
@@ -207,7 +209,8 @@ void depth_to_space(Context& c) {
 void space_to_depth(Context& c) {
   const std::int64_t b = c.integer("blocksize");
   const Ints x = c.sizes(0);
-  if (x.size() != 4 || b < 1 || x[2] % b != 0 || x[3] % b != 0) throw UserError("the block does not divide the image");
+  if (x.size() != 4 || b < 1 || b > kMaxSetting || x[2] % b != 0 || x[3] % b != 0)
+    throw UserError("the block does not divide the image");
   const Value y = c.transpose(c.reshape(c.in(0), {x[0], x[1], x[2] / b, b, x[3] / b, b}), {0, 3, 5, 1, 2, 4});
   c.out(0, c.reshape(y, {x[0], x[1] * b * b, x[2] / b, x[3] / b}));
 }
@@ -221,6 +224,7 @@ void center_crop_pad(Context& c) {
   if (which.size() != sizes.size()) throw UserError(fmt::format("{} sizes for {} axes", sizes.size(), which.size()));
   Ints pads(static_cast<std::size_t>(2 * rank));
   for (std::size_t i = 0; i < which.size(); ++i) {
+    if (sizes[i] < 0) throw UserError(fmt::format("a size of {}", sizes[i]));
     const std::int64_t more = sizes[i] - c.shape(0).size(static_cast<int>(which[i]));
     // Rounded so that what is odd goes to the end when padding and is kept at the start when cutting.
     const std::int64_t before = more >= 0 ? more / 2 : -(-more / 2);
@@ -239,8 +243,10 @@ void constant(Context& c) {
   const std::vector<double> wide = c.reals("value_floats");
   const std::vector<float> values(wide.begin(), wide.end());
   const auto bytes = std::as_bytes(std::span(values));
-  c.out(0, Constant{.type = {DType::kF32, {static_cast<std::int64_t>(values.size())}},
-                    .data = Blob::of({bytes.begin(), bytes.end()})});
+  Constant out;
+  out.data = Blob::of({bytes.begin(), bytes.end()});
+  out.type = {DType::kF32, {static_cast<std::int64_t>(values.size())}};
+  c.out(0, std::move(out));
 }
 
 void constant_of_shape(Context& c) {
