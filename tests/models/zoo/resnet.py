@@ -33,7 +33,7 @@ def folded():
         if isinstance(getattr(layer, "normalization", None), nn.BatchNorm2d):
             layer.convolution = fuse_conv_bn_eval(layer.convolution, layer.normalization)
             layer.normalization = nn.Identity()
-    return model
+    return model.requires_grad_(True)  # the new biases too
 
 
 SPECS = [
