@@ -38,6 +38,6 @@ def folded():
 
 SPECS = [
     Spec("resnet18", resnet18, images(64, CLASSES), batch=8, lr=0.003),
-    Spec("resnet50", resnet50, images(64, CLASSES), batch=8, lr=0.003),
+    Spec("resnet50", resnet50, images(64, CLASSES), batch=16, lr=0.002),
     Spec("resnet18-folded", folded, images(64, CLASSES), batch=8, training=False),
 ]
