@@ -26,3 +26,25 @@ for program in embed custom_op; do
     esac
   done
 done
+
+echo "== models and data by name"
+mkdir "$temp/by_name"
+cat >"$temp/by_name/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(by_name LANGUAGES CXX)
+set(CMAKE_CXX_STANDARD 20)
+find_package(neap 0.1 REQUIRED COMPONENTS models)
+add_executable(by_name by_name.cc)
+target_link_libraries(by_name PRIVATE neap::models)
+END
+cat >"$temp/by_name/by_name.cc" <<'END'
+#include <neap/train.h>
+int main() {
+  neap::Trainer trainer({.model = "cnn", .data = "synthetic", .steps = 2, .batch = 2});
+  trainer.advance();
+  return trainer.advance().step == 2 ? 0 : 1;
+}
+END
+"$cmake" -S "$temp/by_name" -B "$temp/by_name/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$temp/log" || { cat "$temp/log"; exit 1; }
+ninja -C "$temp/by_name/build" >"$temp/log" || { cat "$temp/log"; exit 1; }
+"$temp/by_name/build/by_name"
