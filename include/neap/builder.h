@@ -40,6 +40,7 @@ struct TensorType {
 struct Blob {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;
+  bool is_mapped = false;  // from a file: the system can fetch the bytes again
 
   static std::shared_ptr<const Blob> of(std::vector<std::byte> bytes);
   const std::byte* data() const { return bytes.data(); }

@@ -10,6 +10,7 @@ namespace neap {
 using Command = std::function<int()>;
 Command add_train(CLI::App& app);
 Command add_plan(CLI::App& app);
+Command add_pack(CLI::App& app);
 Command add_profile(CLI::App& app);
 Command add_models(CLI::App& app);
 

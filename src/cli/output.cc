@@ -70,6 +70,12 @@ void JsonLines::finish() {
   file_.reset();
 }
 
+void write_stdout(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    throw UserError(fmt::format("cannot write 'standard output': {}", std::strerror(errno)));
+  }
+}
+
 Progress::Progress(std::int64_t first_step, std::int64_t steps, bool is_quiet)
     : first_step_(first_step), steps_(steps), is_quiet_(is_quiet), is_terminal_(isatty(STDOUT_FILENO) == 1) {}
 

@@ -31,6 +31,9 @@ class JsonLines {
   std::unique_ptr<AtomicFile> file_;
 };
 
+// All of `text`; UserError when standard output takes no more.
+void write_stdout(const std::string& text);
+
 // Shows how training goes: one line that moves on a terminal, plain lines otherwise.
 class Progress {
  public:

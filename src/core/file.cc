@@ -90,6 +90,14 @@ MappedFile::MappedFile(std::filesystem::path path) : path_(std::move(path)) {
   bytes_ = {static_cast<const std::byte*>(address), size};
 }
 
+void forget(std::span<const std::byte> mapped) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(mapped.data());
+  const std::uintptr_t first = (begin + page - 1) / page * page;  // whole pages only: others may share the rest
+  const std::uintptr_t last = (begin + mapped.size()) / page * page;
+  if (last > first) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
 MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }

@@ -28,6 +28,9 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
+// Lets go of the memory behind these bytes of a mapping until they are read again.
+void forget(std::span<const std::byte> mapped);
+
 // Writes a file so that after any failure, exception, crash or power cut its name holds either the old bytes or all of
 // the new ones. Without commit() nothing changes. Where the file system can, the new bytes have no name until they are
 // complete, so that even a killed process leaves nothing behind.

@@ -165,7 +165,7 @@ std::shared_ptr<const Blob> ExternalFiles::range(const TensorProto& t) {
     bad(t, fmt::format("its data end behind the {} bytes of '{}'", size, printable(location)));
   }
   const std::span<const std::byte> bytes = file->bytes().subspan(offset, length.value_or(size - offset));
-  return std::make_shared<const Blob>(Blob{.bytes = bytes, .owner = file});
+  return std::make_shared<const Blob>(Blob{.bytes = bytes, .owner = file, .is_mapped = true});
 }
 
 Shape shape_of(const TensorProto& t) {

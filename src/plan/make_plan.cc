@@ -104,12 +104,12 @@ class Assembler {
         which.push_back(b);
       }
     }
-    const Packing packing = pack(items);
+    const Packing packing = pack({.items = items});
     for (std::size_t i = 0; i < which.size(); ++i) {
       plan_.blocks[which[i]].offset = plan_.state_bytes + packing.offsets[i];
     }
     plan_.peak_bytes = plan_.state_bytes + packing.height;
-    plan_.lower_bound_bytes = plan_.state_bytes + max_live(items);
+    plan_.lower_bound_bytes = plan_.state_bytes + packing.lower_bound;
   }
 
   const Graph& graph_;

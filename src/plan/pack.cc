@@ -1,72 +1,114 @@
 #include "plan/pack.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <map>
 #include <numeric>
+#include <utility>
+
+#include "core/bytes.h"
+#include "neap/error.h"
+#include "plan/pack_bars.h"
+#include "plan/pack_part.h"
 
 namespace neap {
 namespace {
 
-bool overlap_in_time(const PackItem& a, const PackItem& b) { return a.lower < b.upper && b.lower < a.upper; }
+constexpr std::int64_t kMost = std::int64_t{1} << 62;  // sums of two cannot overflow
 
-Packing place_in_order(std::span<const PackItem> items, const std::vector<std::uint32_t>& order) {
-  Packing out;
-  out.offsets.assign(items.size(), 0);
-  std::vector<std::uint32_t> by_offset;  // placed so far, lowest first
-  for (const std::uint32_t i : order) {
-    std::int64_t at = 0;
-    for (const std::uint32_t j : by_offset) {
-      if (!overlap_in_time(items[i], items[j])) continue;
-      if (out.offsets[j] - at >= items[i].size) break;
-      at = std::max(at, out.offsets[j] + items[j].size);
+void check(const PackProblem& p) {
+  if (p.alignment < 1) throw UserError("packing: the alignment must be positive");
+  if (p.capacity < 0) throw UserError("packing: the capacity must not be negative");
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < p.items.size(); ++i) {
+    const PackItem& item = p.items[i];
+    const auto refuse = [&](const char* what) { throw UserError(fmt::format("packing: item {} {}", i, what)); };
+    if (item.lower >= item.upper) refuse("ends before it starts");
+    if (item.lower < -kMost || item.upper > kMost) refuse("lives beyond 2^62 ticks");
+    if (item.size < 0) refuse("has a negative size");
+    if (item.size > kMost - p.alignment || (sum += align_up(item.size, p.alignment)) > kMost) {
+      refuse("makes the sizes add up to more than 2^62");
     }
-    out.offsets[i] = at;
-    out.height = std::max(out.height, at + items[i].size);
-    const auto spot = std::upper_bound(by_offset.begin(), by_offset.end(), at,
-                                       [&](std::int64_t v, std::uint32_t j) { return v < out.offsets[j]; });
-    by_offset.insert(spot, i);
+  }
+}
+
+struct Fullest {
+  std::int64_t tick = 0;
+  std::int64_t bytes = 0;
+};
+
+Fullest fullest(std::span<const PackItem> items, std::int64_t alignment) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> changes;
+  changes.reserve(2 * items.size());
+  for (const PackItem& i : items) {
+    changes.emplace_back(i.lower, align_up(i.size, alignment));
+    changes.emplace_back(i.upper, -align_up(i.size, alignment));
+  }
+  std::sort(changes.begin(), changes.end());  // at equal ticks what ends comes first
+  Fullest most;
+  std::int64_t live = 0;
+  for (const auto& [tick, change] : changes) {
+    live += change;
+    if (live > most.bytes) most = {tick, live};
+  }
+  return most;
+}
+
+// In the largest unit that divides all aligned sizes; items of size 0 take no part. Offsets of a packing in which no
+// item can be moved down are sums of sizes, so nothing is lost.
+struct Scaled {
+  std::int64_t unit = 0;  // bytes
+  std::vector<PackItem> items;
+  std::vector<std::size_t> index;  // into the problem's items
+};
+
+Scaled scale(const PackProblem& p) {
+  Scaled out;
+  for (const PackItem& i : p.items) out.unit = std::gcd(out.unit, align_up(i.size, p.alignment));
+  out.unit = std::max<std::int64_t>(out.unit, 1);
+  for (std::size_t i = 0; i < p.items.size(); ++i) {
+    if (p.items[i].size == 0) continue;
+    PackItem item = p.items[i];
+    item.size = align_up(item.size, p.alignment) / out.unit;
+    out.items.push_back(item);
+    out.index.push_back(i);
   }
   return out;
 }
 
-}  // namespace
-
-std::int64_t max_live(std::span<const PackItem> items) {
-  std::map<std::uint32_t, std::int64_t> change;
-  for (const PackItem& i : items) {
-    change[i.lower] += i.size;
-    change[i.upper] -= i.size;
+std::string why_not(const Packing& p, const Fullest& most, std::int64_t capacity, bool is_impossible) {
+  if (most.bytes > capacity) {
+    return fmt::format("{} bytes are alive at {}, {} more than the capacity of {}", most.bytes, most.tick,
+                       most.bytes - capacity, capacity);
   }
-  std::int64_t live = 0;
-  std::int64_t most = 0;
-  for (const auto& [tick, delta] : change) most = std::max(most, live += delta);
-  return most;
+  if (is_impossible) {
+    return fmt::format(
+        "no packing within the capacity of {} exists, as an exhaustive search shows; best height found {}", capacity,
+        p.height);
+  }
+  return fmt::format("search limit reached; best height found {}, capacity {}", p.height, capacity);
 }
 
-Packing pack(std::span<const PackItem> items) {
-  const auto life = [&](std::uint32_t i) { return static_cast<std::int64_t>(items[i].upper - items[i].lower); };
-  const auto keys = {
-      +[](const PackItem& i) { return static_cast<double>(i.size); },
-      +[](const PackItem& i) { return static_cast<double>(i.size) * (i.upper - i.lower); },
-      +[](const PackItem& i) { return static_cast<double>(i.upper - i.lower); },
-  };
-  const std::int64_t bound = max_live(items);
-  Packing best;
-  best.height = INT64_MAX;
-  for (const auto& key : keys) {
-    std::vector<std::uint32_t> order(items.size());
-    std::iota(order.begin(), order.end(), 0U);
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      const double x = key(items[a]);
-      const double y = key(items[b]);
-      return x != y ? x > y : life(a) > life(b);
-    });
-    Packing next = place_in_order(items, order);
-    if (next.height < best.height) best = std::move(next);
-    if (best.height == bound) break;
+}  // namespace
+
+std::int64_t max_live(std::span<const PackItem> items) { return fullest(items, 1).bytes; }
+
+Packing pack(const PackProblem& problem, const PackLimits& limits) {
+  check(problem);
+  const Fullest most = fullest(problem.items, problem.alignment);
+  Packing out{.lower_bound = most.bytes};
+  out.offsets.assign(problem.items.size(), 0);
+  const Scaled scaled = scale(problem);
+  const PartGoals goals{.bound = most.bytes / scaled.unit, .limit = problem.capacity / scaled.unit};
+  const PartsPacking packed = pack_parts(to_bars(scaled.items), goals, limits);
+  for (std::size_t k = 0; k < scaled.items.size(); ++k) {
+    const std::size_t i = scaled.index[k];
+    out.offsets[i] = packed.offsets[k] * scaled.unit;
+    out.height = std::max(out.height, out.offsets[i] + problem.items[i].size);
   }
-  if (items.empty()) best.height = 0;
-  return best;
+  out.fits = out.height <= problem.capacity;
+  if (!out.fits) out.reason = why_not(out, most, problem.capacity, packed.is_impossible);
+  return out;
 }
 
 }  // namespace neap

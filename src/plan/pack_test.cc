@@ -2,54 +2,153 @@
 
 #include <gtest/gtest.h>
 
-#include "core/random.h"
+#include <chrono>
+
+#include "neap/error.h"
+#include "plan/pack_testing.h"
+#include "plan/pack_validate.h"
 
 namespace neap {
 namespace {
 
-// Independent of pack(): every pair that meets in time must not meet in space.
-void expect_sound(const std::vector<PackItem>& items, const Packing& p) {
-  ASSERT_EQ(p.offsets.size(), items.size());
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    EXPECT_GE(p.offsets[i], 0);
-    EXPECT_LE(p.offsets[i] + items[i].size, p.height);
-    for (std::size_t j = 0; j < i; ++j) {
-      const bool meet = items[i].lower < items[j].upper && items[j].lower < items[i].upper;
-      const bool apart = p.offsets[i] + items[i].size <= p.offsets[j] || p.offsets[j] + items[j].size <= p.offsets[i];
-      EXPECT_TRUE(!meet || apart) << i << " and " << j;
-    }
-  }
+Packing pack_soundly(const PackProblem& problem, const PackLimits& limits = {}) {
+  const Packing p = pack(problem, limits);
+  EXPECT_EQ(find_fault(problem, p), "");
+  EXPECT_GE(p.height, p.lower_bound - (problem.alignment - 1));
+  return p;
 }
 
-TEST(Pack, NothingTakesNothing) { EXPECT_EQ(pack({}).height, 0); }
+TEST(Pack, NothingTakesNothing) {
+  const Packing p = pack_soundly({.capacity = 0});
+  EXPECT_EQ(p.height, 0);
+  EXPECT_TRUE(p.fits);
+}
 
 TEST(Pack, ReusesWhatIsFree) {
   const std::vector<PackItem> items = {{.lower = 0, .upper = 2, .size = 64}, {.lower = 2, .upper = 4, .size = 64}};
-  EXPECT_EQ(pack(items).height, 64);
+  EXPECT_EQ(pack_soundly({.items = items}).height, 64);
 }
 
 TEST(Pack, UpperIsExclusive) {
   const std::vector<PackItem> items = {{.lower = 0, .upper = 3, .size = 64}, {.lower = 2, .upper = 4, .size = 64}};
-  EXPECT_EQ(pack(items).height, 128);
+  EXPECT_EQ(pack_soundly({.items = items}).height, 128);
   EXPECT_EQ(max_live(items), 128);
+}
+
+TEST(Pack, SizeZeroAndTimesBelowZero) {
+  const std::vector<PackItem> items = {{.lower = -5, .upper = 9, .size = 0}, {.lower = -9, .upper = -5, .size = 7}};
+  EXPECT_EQ(pack_soundly({.items = items, .capacity = 7}).height, 7);
+}
+
+TEST(Pack, OffsetsAreAligned) {
+  RandomStream random(3);
+  for (int round = 0; round < 50; ++round) {
+    const auto items = random_items(random, {.count = 1 + random.below(40)});
+    const Packing p = pack_soundly({.items = items, .alignment = 64});
+    EXPECT_LE(p.height, 2 * p.lower_bound);
+  }
 }
 
 TEST(Pack, RandomProblemsAreSoundAndNearTheBound) {
   RandomStream random(7);
   for (int round = 0; round < 100; ++round) {
-    std::vector<PackItem> items;
-    const auto n = 1 + random.below(120);
-    for (std::uint64_t i = 0; i < n; ++i) {
-      const auto lower = static_cast<std::uint32_t>(random.below(200));
-      items.push_back({.lower = lower,
-                       .upper = lower + 1 + static_cast<std::uint32_t>(random.below(60)),
-                       .size = 64 * static_cast<std::int64_t>(1 + random.below(1000))});
-    }
-    const Packing p = pack(items);
-    expect_sound(items, p);
-    EXPECT_GE(p.height, max_live(items));
-    EXPECT_LE(static_cast<double>(p.height), 1.5 * static_cast<double>(max_live(items)));
+    const auto items = random_items(random, {.count = 1 + random.below(120), .ticks = 200, .life = 60, .unit = 64});
+    const Packing p = pack_soundly({.items = items}, {.improve_steps = 1'000'000});
+    EXPECT_LE(static_cast<double>(p.height), 1.05 * static_cast<double>(p.lower_bound));
   }
+}
+
+TEST(Pack, FewItemsAreAsLowAsCanBe) {
+  RandomStream random(11);
+  int above_bound = 0;
+  for (int round = 0; round < 900; ++round) {
+    const auto items = round % 3 == 0
+                           ? random_items(random, {.count = 1 + random.below(7), .ticks = 8, .life = 5, .size = 6})
+                           : full_load_items(random, 16, 7 + static_cast<std::int64_t>(random.below(3)));
+    const std::int64_t lowest = lowest_height(items);
+    EXPECT_EQ(pack_soundly({.items = items}).height, lowest);
+    EXPECT_TRUE(pack_soundly({.items = items, .capacity = lowest}).fits);
+    const Packing below = pack_soundly({.items = items, .capacity = lowest - 1});
+    EXPECT_FALSE(below.fits);
+    const bool is_above_bound = lowest > below.lower_bound;
+    above_bound += is_above_bound ? 1 : 0;
+    EXPECT_NE(below.reason.find(is_above_bound ? "exhaustive" : "are alive at"), std::string::npos) << below.reason;
+  }
+  EXPECT_GT(above_bound, 1);
+}
+
+TEST(Pack, NoSlackAtAll) {
+  RandomStream random(13);
+  for (int round = 0; round < 20; ++round) {
+    const auto items = cut_rectangle(random, 60, 1000, 1000);
+    EXPECT_EQ(pack_soundly({.items = items, .capacity = 1000}).height, 1000);
+  }
+}
+
+TEST(Pack, SaysWhatIsTooMuchAndWhen) {
+  const std::vector<PackItem> items = {{.lower = 0, .upper = 30, .size = 10},
+                                       {.lower = 20, .upper = 40, .size = 5},
+                                       {.lower = 40, .upper = 50, .size = 9}};
+  const Packing p = pack_soundly({.items = items, .capacity = 12});
+  EXPECT_FALSE(p.fits);
+  EXPECT_EQ(p.reason, "15 bytes are alive at 20, 3 more than the capacity of 12");
+}
+
+TEST(Pack, SaysWhenItGaveUp) {
+  RandomStream random(17);
+  const auto items = cut_rectangle(random, 400, 100'000, 100'000);
+  const Packing p = pack_soundly({.items = items, .capacity = 100'000}, {.steps = 1000, .improve_steps = 1000});
+  EXPECT_FALSE(p.fits);
+  EXPECT_NE(p.reason.find("search limit reached; best height found"), std::string::npos) << p.reason;
+}
+
+TEST(Pack, StopsWhenTimeIsOver) {
+  RandomStream random(17);
+  const auto items = full_load_items(random, 500, 1000);
+  const auto start = std::chrono::steady_clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  pack_soundly({.items = items, .capacity = 1000},
+               {.steps = kNoCapacity, .improve_steps = kNoCapacity, .is_over = [&] { return seconds() > 0.2; }});
+  EXPECT_GT(seconds(), 0.2);
+  EXPECT_LT(seconds(), 10);
+}
+
+TEST(Pack, EqualProblemsGiveEqualPackings) {
+  RandomStream random(19);
+  const auto items = random_items(random, {.count = 300, .ticks = 500, .life = 60});
+  EXPECT_EQ(pack({.items = items}).offsets, pack({.items = items}).offsets);
+}
+
+TEST(Pack, RefusesWhatIsNoProblem) {
+  const auto refuses = [](const PackItem& item) { EXPECT_THROW(pack({.items = {&item, 1}}), UserError); };
+  refuses({.lower = 1, .upper = 1, .size = 1});
+  refuses({.lower = 2, .upper = 1, .size = 1});
+  refuses({.lower = 0, .upper = 1, .size = -1});
+  refuses({.lower = 0, .upper = 1, .size = INT64_MAX});
+  refuses({.lower = INT64_MIN, .upper = 1, .size = 1});
+  const std::vector<PackItem> too_much(2, {.lower = 0, .upper = 1, .size = (std::int64_t{1} << 61) + 1});
+  EXPECT_THROW(pack({.items = too_much}), UserError);
+  EXPECT_THROW(pack({.alignment = 0}), UserError);
+}
+
+TEST(PackValidate, SeesEveryFault) {
+  const std::vector<PackItem> items = {{.lower = 0, .upper = 2, .size = 4}, {.lower = 1, .upper = 3, .size = 4}};
+  const PackProblem problem{.items = items, .capacity = 8};
+  const Packing good{.offsets = {4, 0}, .height = 8, .lower_bound = 8};
+  EXPECT_EQ(find_fault(problem, good), "");
+  const auto fault_after = [&](void (*change)(Packing&)) {
+    Packing p = good;
+    change(p);
+    return find_fault(problem, p);
+  };
+  EXPECT_NE(fault_after([](Packing& p) { p.offsets = {3, 0}, p.height = 7; }), "");
+  EXPECT_NE(fault_after([](Packing& p) { p.offsets = {-4, 0}, p.height = 4; }), "");
+  EXPECT_NE(fault_after([](Packing& p) { p.offsets.pop_back(); }), "");
+  EXPECT_NE(fault_after([](Packing& p) { p.height = 9; }), "");
+  EXPECT_NE(fault_after([](Packing& p) { p.fits = false; }), "");
+  EXPECT_NE(fault_after([](Packing& p) { p.reason = "none"; }), "");
+  EXPECT_NE(find_fault({.items = items, .capacity = 7}, good), "");
+  EXPECT_NE(find_fault({.items = items, .capacity = 8, .alignment = 8}, good), "");
 }
 
 }  // namespace

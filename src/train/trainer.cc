@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/bytes.h"
+#include "core/file.h"
 #include "core/random.h"
 #include "neap/error.h"
 #include "train/checkpoint.h"
@@ -180,6 +181,7 @@ void Trainer::Impl::load_state() {
     if (!is_state(t.role)) continue;
     const bool is_ready = t.data && t.outside_axes.empty();  // no copy in between: it may be large
     executor_->write({i}, is_ready ? t.data->data() : initial_value(t, options_.seed).data());
+    if (t.data && t.data->is_mapped) forget(t.data->bytes);
   }
   // Starting weights may lack what training adds (optimizer state), a checkpoint may not.
   if (!options_.init.empty())

@@ -2,13 +2,15 @@
 """Makes models of the zoo with random weights: model.onnx, data.npz, and what PyTorch makes of them. Needs the venv.
 
   make.py FOLDER [NAME ...]      all that are not big by default, each in FOLDER/NAME
+  make.py --list
 
-losses.json holds PyTorch's loss at each step with all that is needed to repeat the run; trained.safetensors the weights after
-the last step; probe.npz one batch and the logits that the trained model has for it.
+losses.json holds PyTorch's loss at each step with all that is needed to repeat the run; initial.safetensors and
+trained.safetensors the weights before and after; probe.npz one batch and the logits that the trained model has for it.
 """
 import argparse
 import copy
 import json
+import logging
 import pathlib
 import time
 import warnings
@@ -42,7 +44,8 @@ def export(spec, model, data, path):
     common = dict(input_names=names, output_names=["logits"], opset_version=spec.opset)
     model.train(spec.training)
     if spec.exporter == "dynamo":
-        shapes = tuple({axis: torch.export.Dim.DYNAMIC for axis in axes[name]} for name in names)
+        dims = {label: torch.export.Dim(label) for label in {d for a in axes.values() for d in a.values()}}
+        shapes = tuple({axis: dims[label] for axis, label in axes[name].items()} for name in names)
         shapes = {"inputs": shapes} if isinstance(model, zoo.Logits) else shapes
         torch.onnx.export(model, args, path, dynamo=True, dynamic_shapes=shapes, external_data=False, verbose=False, **common)
         return
@@ -73,6 +76,10 @@ def train(spec, model, data):
     return losses
 
 
+def save_weights(model, path):
+    safetensors.torch.save_file({name: value.clone().contiguous() for name, value in model.state_dict().items()}, path)
+
+
 def recipe(spec, model, losses):
     named = dict(model.named_parameters())
     return {"model": spec.name, "batch": spec.batch, "steps": STEPS, "optimizer": spec.optimizer, "lr": spec.lr,
@@ -80,28 +87,39 @@ def recipe(spec, model, losses):
             "torch": torch.__version__, "losses": losses}
 
 
+def random_model(spec):
+    """With random biases and scales too: exporters make one tensor of those that are equal, and what is one is trained as one."""
+    torch.manual_seed(1)
+    model = spec.make()
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.dim() == 1:
+                p.add_(torch.randn_like(p), alpha=0.02)
+    return model
+
+
 def make_big(spec, folder):
     """Weights beside the model, in one file."""
-    model, data = spec.make(), example(spec)
+    model, data = random_model(spec), example(spec)
     export(spec, model, data, folder / "whole.onnx")
     proto = onnx.load(folder / "whole.onnx")
     (folder / "whole.onnx").unlink()
+    (folder / "model.onnx.data").unlink(missing_ok=True)  # it would be appended to
     onnx.save(proto, folder / "model.onnx", save_as_external_data=True, location="model.onnx.data")
     np.savez(folder / "data.npz", **data)
     (folder / "losses.json").write_text(json.dumps(recipe(spec, model, []), indent=1))
 
 
 def make(spec, folder):
-    torch.manual_seed(1)
     folder.mkdir(parents=True, exist_ok=True)
     if spec.big:
         return make_big(spec, folder)
-    model, data = spec.make(), example(spec)
+    model, data = random_model(spec), example(spec)
     export(spec, model, data, folder / "model.onnx")
     np.savez(folder / "data.npz", **data)
+    save_weights(model, folder / "initial.safetensors")
     losses = train(spec, model, data)
-    state = {name: value.contiguous() for name, value in model.state_dict(keep_vars=False).items()}
-    safetensors.torch.save_file({k: v.clone() for k, v in state.items()}, folder / "trained.safetensors")
+    save_weights(model, folder / "trained.safetensors")
     probe = inputs_of(data, slice(0, spec.batch))
     with torch.no_grad():
         logits = model(*probe)
@@ -112,14 +130,21 @@ def make(spec, folder):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("folder", type=pathlib.Path)
+    p.add_argument("folder", type=pathlib.Path, nargs="?")
+    p.add_argument("--list", action="store_true", help="the names of all models, and nothing else")
     p.add_argument("names", nargs="*")
     a = p.parse_args()
+    if a.list:
+        print("\n".join(zoo.SPECS))
+        return
+    if a.folder is None:
+        p.error("no FOLDER given")
     names = a.names or [name for name, spec in zoo.SPECS.items() if not spec.big]
     if bad := [name for name in names if name not in zoo.SPECS]:
         p.error(f"unknown model {bad[0]}; there are {', '.join(zoo.SPECS)}")
     warnings.filterwarnings("ignore")
-    torch.set_num_threads(2)
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    torch.set_num_threads(1)  # small models: waiting for each other would cost more than two gain
     for name in names:
         start = time.monotonic()
         make(zoo.SPECS[name], a.folder / name)

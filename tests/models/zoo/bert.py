@@ -24,9 +24,9 @@ def distilbert():
 
 TEXT = padded_text(VOCAB, LENGTH, CLASSES)
 SPECS = [
-    Spec("bert", bert, TEXT, dynamic=SEQUENCE),
+    Spec("bert", bert, TEXT, dynamic=SEQUENCE, lr=0.05),
     # Before opset 17 a layer norm is nine nodes; exported for inference, so that weights come transposed and folded.
-    Spec("bert-opset13", bert, TEXT, dynamic=SEQUENCE, opset=13, training=False),
-    Spec("bert-dynamo", lambda: bert("sdpa"), TEXT, dynamic=SEQUENCE, opset=18, exporter="dynamo"),
+    Spec("bert-opset13", bert, TEXT, dynamic=SEQUENCE, opset=13, training=False, lr=0.05),
+    Spec("bert-dynamo", lambda: bert("sdpa"), TEXT, dynamic=SEQUENCE, opset=18, exporter="dynamo", lr=0.05),
     Spec("distilbert", distilbert, TEXT, dynamic=SEQUENCE, optimizer="adamw", lr=1e-3, weight_decay=0.01),
 ]

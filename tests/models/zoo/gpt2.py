@@ -33,7 +33,7 @@ def text(vocab, length):
 
 SEQUENCE = {"input_ids": {1: "sequence"}, "attention_mask": {1: "sequence"}}
 SPECS = [
-    Spec("gpt2", small, text(VOCAB, LENGTH), dynamic=SEQUENCE),
-    Spec("gpt2-dynamo", lambda: small("sdpa"), text(VOCAB, LENGTH), dynamic=SEQUENCE, opset=18, exporter="dynamo"),
+    Spec("gpt2", small, text(VOCAB, LENGTH), dynamic=SEQUENCE, lr=0.05),
+    Spec("gpt2-dynamo", lambda: small("sdpa"), text(VOCAB, LENGTH), dynamic=SEQUENCE, opset=18, exporter="dynamo", lr=0.05),
     Spec("gpt2-124m", gpt2, text(50257, LENGTH), batch=1, dynamic=SEQUENCE, big=True),
 ]
