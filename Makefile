@@ -1,14 +1,16 @@
 # Short names for what one does here; `make` alone lists them. The build itself is CMake's.
+# PREFIX, DESTDIR: where `make install` puts things.
 # JOBS: compilers and tests at once.  CMAKE_FLAGS: more settings, as in CMAKE_FLAGS=-DNEAP_ONEDNN=OFF.
 JOBS ?= $(shell nproc)
 CMAKE_FLAGS ?=
+PREFIX ?= /usr/local
 
 CONFIGURE = cmake -S . -G Ninja --log-level=NOTICE $(CMAKE_FLAGS)
 # Two tests share the cores: a waiting thread must not spin. No summary by label: ctest's totals come last.
 CTEST = OMP_WAIT_POLICY=passive ctest -j2 --output-on-failure --no-label-summary --test-dir
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-sanitized conformance models bench lint format clean
+.PHONY: help setup build install demo test test-sanitized conformance models bench lint format clean
 
 help:            ## this list
 	@awk -F ' *## *' '/^[a-z-]+:.*##/ {sub(":.*", "", $$1); printf "make %-16s%s\n", $$1, $$2}' Makefile
@@ -19,6 +21,11 @@ setup:           ## install the Debian packages that are missing
 build: setup     ## the program, optimised: build/neap
 	@$(CONFIGURE) -B build
 	@ninja -C build -j$(JOBS) neap
+
+install: setup   ## program, libraries and headers into PREFIX
+	@$(CONFIGURE) -B build
+	@ninja -C build -j$(JOBS) neap
+	@cmake --install build --prefix $(PREFIX) | tail -n 1
 
 demo: build      ## train a small network on Fashion-MNIST
 	@scripts/demo.sh

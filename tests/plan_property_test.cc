@@ -172,7 +172,8 @@ TEST(Validate, SeesDamagedTransfers) {
     }
     unseen += validate(missing, graph, program.costs) ? 0 : 1;
     Plan moved = sound;
-    moved.instructions[i].slot.index = (moved.instructions[i].slot.index + 1) % static_cast<std::uint32_t>(order.size());
+    moved.instructions[i].slot.index =
+        (moved.instructions[i].slot.index + 1) % static_cast<std::uint32_t>(order.size());
     unseen += validate(moved, graph, program.costs) ? 0 : 1;
   }
   EXPECT_GT(tried, 8);

@@ -83,8 +83,8 @@ struct Decisions {
   std::vector<Residency> residency;  // one a tensor; shorter: kKeep
   // Bytes that may be on their way at one time, beside the transfer that is waited for. 0: each is waited for at once.
   std::int64_t flight_bytes = 0;
-  // With spills: state changes as early as it can, which frees gradients, instead of behind the last fetch, which lets a
-  // step be run again when spilled bytes are lost.
+  // With spills: state changes as early as it can, which frees gradients, instead of behind the last fetch, which lets
+  // a step be run again when spilled bytes are lost.
   bool early_updates = false;
   Link link;  // by which transfers are placed
   friend bool operator==(const Decisions&, const Decisions&) = default;

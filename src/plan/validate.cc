@@ -189,8 +189,8 @@ class Checker {
   void transfer(Tick t, const Instruction& in) {
     const bool is_out = in.action == Action::kSpillBegin || in.action == Action::kSpillWait;
     const std::vector<Operand>& operands = is_out ? in.inputs : in.outputs;
-    if (operands.size() != 1 || in.slot.index >= plan_.slots.size() ||
-        plan_.slot_tensors.size() != plan_.slots.size()) return fail("transfer {} has no place", t);
+    if (operands.size() != 1 || in.slot.index >= plan_.slots.size() || plan_.slot_tensors.size() != plan_.slots.size())
+      return fail("transfer {} has no place", t);
     const Operand& o = operands[0];
     const std::int64_t bytes = plan_.slots[in.slot.index];
     if (!is_inside(o, bytes, t)) return fail("transfer {} is outside of its block's life", t);

@@ -1,4 +1,5 @@
-// Spilling as a policy of its own: no recomputation beyond the lossless forms, only transfers out of the arena and back.
+// Spilling as a policy of its own: no recomputation beyond the lossless forms, only transfers out of the arena and
+// back.
 #pragma once
 
 #include <optional>
@@ -18,8 +19,8 @@ Decisions spill_first(const Graph& graph, const std::vector<TensorId>& order, st
 // The plan of the least bytes: everything that can leave does, one transfer at a time, and weights change early.
 Plan smallest_spill_plan(const Graph& graph, const Costs& costs, const Link& link);
 
-// The fastest plan found within the budget, as the simulator sees it; none: not even the smallest fits. Plans whose step
-// can be run again come first.
+// The fastest plan found within the budget, as the simulator sees it; none: not even the smallest fits. Plans whose
+// step can be run again come first.
 std::optional<Plan> spill_plan(const Graph& graph, const Costs& costs, std::int64_t budget, const Link& link);
 
 }  // namespace neap

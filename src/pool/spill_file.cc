@@ -58,7 +58,8 @@ SpillFile::SpillFile(const std::string& folder, std::int64_t bytes) {
   // Space is taken before the first step: a disk that fills up meanwhile cannot stop one in its middle.
   if (bytes > 0) {
     const int error = ::posix_fallocate(fd_, 0, bytes);
-    if (error == ENOSPC || error == EFBIG || error == EDQUOT) refuse(fmt::format("{} do not fit there", human_bytes(bytes)));
+    if (error == ENOSPC || error == EFBIG || error == EDQUOT)
+      refuse(fmt::format("{} do not fit there", human_bytes(bytes)));
     if (error != 0 && ::ftruncate(fd_, bytes) != 0) refuse(reason(errno));
   }
   auto ring = std::make_unique<Ring>();

@@ -69,7 +69,8 @@ struct Job {
 
 class Store final : public SpillStore {
  public:
-  Store(const std::vector<std::int64_t>& slots, const SpillOptions& options) : options_(options), bounce_(make_pages(kBounce)) {
+  Store(const std::vector<std::int64_t>& slots, const SpillOptions& options)
+      : options_(options), bounce_(make_pages(kBounce)) {
     std::int64_t in_file = 0;
     for (const std::int64_t bytes : slots) {
       const std::int64_t room = align_up(bytes, kPage);
@@ -100,7 +101,9 @@ class Store final : public SpillStore {
     thread_.join();
   }
 
-  void begin_write(std::uint32_t slot, const std::byte* src) override { begin({slot, true, const_cast<std::byte*>(src)}); }
+  void begin_write(std::uint32_t slot, const std::byte* src) override {
+    begin({slot, true, const_cast<std::byte*>(src)});
+  }
   void begin_read(std::uint32_t slot, std::byte* dst) override { begin({slot, false, dst}); }
 
   void wait(std::uint32_t slot) override {
@@ -199,7 +202,8 @@ class Store final : public SpillStore {
       if (reads_ == options_.corrupt_read) return "spilled bytes came back changed: injected";
       if (error.empty() && checksum(job.data, slot.bytes) == slot.sum) return {};
     }
-    return error.empty() ? "spilled bytes came back changed" : fmt::format("spilled bytes could not be read: {}", error);
+    return error.empty() ? "spilled bytes came back changed"
+                         : fmt::format("spilled bytes could not be read: {}", error);
   }
 
   // Whole pages from or to memory that begins at a page go straight through; the rest over a buffer.
@@ -207,7 +211,8 @@ class Store final : public SpillStore {
     const bool is_aligned = reinterpret_cast<std::uintptr_t>(job.data) % static_cast<std::uintptr_t>(kPage) == 0;
     const std::int64_t whole = is_aligned ? slot.bytes / kPage * kPage : 0;
     if (whole > 0) {
-      std::string error = job.is_write ? file_->write(slot.offset, job.data, whole) : file_->read(slot.offset, job.data, whole);
+      std::string error =
+          job.is_write ? file_->write(slot.offset, job.data, whole) : file_->read(slot.offset, job.data, whole);
       if (!error.empty()) return error;
     }
     for (std::int64_t at = whole; at < slot.bytes; at += kBounce) {

@@ -29,9 +29,9 @@ struct SpillLost {
 struct SpillCounters {
   std::int64_t written_bytes = 0;
   std::int64_t read_bytes = 0;
-  double write_ms = 0;    // that the channel was busy with
+  double write_ms = 0;  // that the channel was busy with
   double read_ms = 0;
-  double stalled_ms = 0;  // that calls waited
+  double stalled_ms = 0;       // that calls waited
   std::int64_t ram_bytes = 0;  // held by the tier in RAM
 };
 
@@ -49,8 +49,12 @@ class SpillStore {
   virtual SpillCounters counters() const = 0;
 };
 
-// `slots` has the bytes of each slot. UserError when the folder cannot be used or is too full; nothing is left behind in
-// it, whatever happens: the file has no name.
+// `slots` has the bytes of each slot. UserError when the folder cannot be used or is too full; nothing is left behind
+// in it, whatever happens: the file has no name.
 std::unique_ptr<SpillStore> make_spill_store(const std::vector<std::int64_t>& slots, const SpillOptions& options);
+
+// How a trainer makes its store. None unless the application links one: not everybody wants io_uring.
+using SpillStoreMaker = std::unique_ptr<SpillStore> (*)(const std::vector<std::int64_t>&, const SpillOptions&);
+SpillStoreMaker& spill_store_maker();
 
 }  // namespace neap

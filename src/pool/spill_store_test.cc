@@ -16,7 +16,8 @@ namespace {
 using Pages = std::unique_ptr<std::byte, void (*)(void*)>;
 
 Pages pages(std::int64_t bytes) {
-  return {static_cast<std::byte*>(std::aligned_alloc(4096, static_cast<std::size_t>(align_up(bytes, kPage)))), std::free};
+  return {static_cast<std::byte*>(std::aligned_alloc(4096, static_cast<std::size_t>(align_up(bytes, kPage)))),
+          std::free};
 }
 
 void fill(std::byte* data, std::int64_t bytes, unsigned seed) {

@@ -4,12 +4,19 @@
 #include "neap/builtin_models.h"
 #include "neap/error.h"
 #include "neap/train.h"
+#include "pool/spill_store.h"
 #ifdef NEAP_WITH_ONNX
 #include "neap/onnx.h"
 #endif
 
 namespace neap {
 namespace {
+
+// Whoever opens models by name has all parts of Neap.
+const bool kHasStore = [] {
+  spill_store_maker() = make_spill_store;
+  return true;
+}();
 
 std::shared_ptr<const Model> open_onnx(const std::string& path) {
 #ifdef NEAP_WITH_ONNX

@@ -4,8 +4,8 @@
 
 #include <chrono>
 
-#include "graph/op.h"
 #include "core/bytes.h"
+#include "graph/op.h"
 #include "neap/error.h"
 #include "plan/simulate.h"
 #include "plan/validate.h"

@@ -110,11 +110,12 @@ StepReport Trainer::Impl::advance() {
 void Trainer::Impl::make_executor() {
   store_.reset();
   if (!setup_.plan.slots.empty()) {
-    store_ = make_spill_store(setup_.plan.slots, {.folder = options_.spill_dir,
-                                                  .host_ram_bytes = options_.host_ram,
-                                                  .write_bytes_per_s = options_.spill_write_rate,
-                                                  .read_bytes_per_s = options_.spill_read_rate,
-                                                  .corrupt_read = options_.spill_fault});
+    if (spill_store_maker() == nullptr) throw UserError("this application links no spill store; link neap::models");
+    store_ = spill_store_maker()(setup_.plan.slots, {.folder = options_.spill_dir,
+                                                     .host_ram_bytes = options_.host_ram,
+                                                     .write_bytes_per_s = options_.spill_write_rate,
+                                                     .read_bytes_per_s = options_.spill_read_rate,
+                                                     .corrupt_read = options_.spill_fault});
   }
   executor_ = std::make_unique<Executor>(setup_.program, setup_.plan, *setup_.device, *arena_, store_.get());
 }
@@ -134,9 +135,10 @@ void Trainer::Impl::run_step() {
       store_->drain();
       if (attempt == kAttempts) throw DeviceError(fmt::format("step {}: {}", step_ + 1, lost.what));
       if (!executor_->can_run_again()) {
-        throw DeviceError(fmt::format("step {}: {}, after weights had changed; go on from a checkpoint (--resume), or "
-                                      "give a larger --budget, which lets a step be run again",
-                                      step_ + 1, lost.what));
+        throw DeviceError(
+            fmt::format("step {}: {}, after weights had changed; go on from a checkpoint (--resume), or "
+                        "give a larger --budget, which lets a step be run again",
+                        step_ + 1, lost.what));
       }
       ++replays_;
       write_step_inputs();

@@ -55,13 +55,13 @@ class Trainer::Impl {
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<SpillStore> store_;  // null: the plan has no transfers
   std::unique_ptr<Executor> executor_;
-  std::vector<double> timed_;          // milliseconds of each instruction, while costs are being learnt
+  std::vector<double> timed_;  // milliseconds of each instruction, while costs are being learnt
   std::int64_t replays_ = 0;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<BatchSource> batches_;
   TensorId loss_id_;
   TensorId hyper_id_;
-  TensorId random_id_;  // none: nothing is random
+  TensorId random_id_;                           // none: nothing is random
   static constexpr std::int64_t kTimedStep = 2;  // the first one pays for cold memory
   std::int64_t step_ = 0;
   std::int64_t steps_here_ = 0;  // without those before a resume
