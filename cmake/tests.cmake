@@ -37,6 +37,11 @@ neap_test(whole cpu ${sources})
 target_compile_definitions(test_whole PRIVATE NEAP_PROGRAM="${CMAKE_BINARY_DIR}/neap")
 add_dependencies(test_whole neap)
 
+# A program of its own, whose malloc counts. The sanitizers bring a malloc of their own.
+if(NOT NEAP_SANITIZE)
+  neap_test(allocations cpu tests/allocations/allocations_test.cc examples/embed/allocations.cc)
+endif()
+
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 foreach(script check_house setup)
   add_test(NAME scripts.${script} COMMAND ${Python3_EXECUTABLE} -B ${script}_test.py WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/scripts)

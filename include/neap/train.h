@@ -5,7 +5,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "neap/model.h"
@@ -60,6 +62,11 @@ struct TrainOptions {
   std::int64_t checkpoint_every = 100;
   bool resume = false;
   bool guard = false;  // fault on any access above the arena
+  // Memory of the application's, which outlives the trainer, to hold the arena: weights, gradients, optimizer state,
+  // everything that steps need. It is a budget too. Empty: the trainer maps its own.
+  std::span<std::byte> reservation;
+  // Only kernels of Neap's own, none of oneDNN's: a step then allocates nothing at all.
+  bool own_kernels = false;
 };
 
 struct StepReport {
@@ -137,10 +144,17 @@ struct PlanReport {
   std::vector<Layer> layers;
 };
 
+// Writes one input of the next batch: `dst` is dense [batch, ...] of the input's type. Called once an input and step,
+// in the order in which the model made its inputs.
+using Feed = std::function<void(std::string_view input, std::span<std::byte> dst)>;
+
 class Trainer {
  public:
   // Builds, plans and loads everything. UserError: the options are wrong; DoesNotFit: the budget is below the minimum.
   Trainer(std::shared_ptr<const Model> model, const TrainOptions& options);
+  // The same with batches that the application gives: no data set is opened, no thread loads, TrainOptions::data is not
+  // used, and there is nothing to evaluate() on.
+  Trainer(std::shared_ptr<const Model> model, const TrainOptions& options, Feed feed);
   // The same for the model that the options name.
   explicit Trainer(const TrainOptions& options);
   ~Trainer();
@@ -149,7 +163,7 @@ class Trainer {
 
   // Steps done so far (more than 0 after a resume).
   std::int64_t step() const;
-  // One training step.
+  // One training step. Allocates no memory when the application feeds it (TrainOptions::own_kernels).
   StepReport advance();
   // Over the evaluation data; needs TrainOptions::eval or ::validation.
   EvalReport evaluate();

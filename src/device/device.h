@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -34,11 +35,17 @@ class Device {
   // What results may depend on: instruction set, library version, threads.
   virtual std::string numerics() const = 0;
   virtual std::unique_ptr<Arena> make_arena(std::int64_t bytes, bool guard) = 0;
+  // The part of somebody else's memory, which outlives it, that begins at a multiple of kAlignment. UserError when the
+  // device cannot use it.
+  virtual std::unique_ptr<Arena> arena_in(std::span<std::byte> memory) = 0;
   virtual Stream& stream() = 0;
   virtual void write(std::byte* dst, const void* src, std::int64_t bytes) = 0;  // host to device
   virtual void read(void* dst, const std::byte* src, std::int64_t bytes) = 0;   // device to host, after all work
   virtual void synchronise() = 0;
 };
+
+// What arena_in() can use of this memory.
+std::span<std::byte> aligned_part(std::span<std::byte> memory);
 
 std::unique_ptr<Device> make_cpu_device(int threads);  // 0: as many as there are
 std::unique_ptr<Device> make_null_device();

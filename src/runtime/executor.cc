@@ -12,7 +12,11 @@
 namespace neap {
 
 Executor::Executor(const Program& program, const Plan& plan, Device& device, Arena& arena)
-    : program_(program), plan_(plan), device_(device), base_(arena.base()) {
+    : program_(program),
+      plan_(plan),
+      device_(device),
+      base_(arena.base()),
+      is_host_memory_(device.kind() == DeviceKind::kCpu) {
   require(arena.bytes() >= plan.peak_bytes, "the arena holds the plan");
   launches_.reserve(plan.instructions.size());
   for (const Instruction& instruction : plan.instructions) launches_.push_back(bind(instruction));

@@ -24,6 +24,7 @@ class Executor {
 
   // The host's side of state, inputs and results; valid between steps.
   std::byte* at(TensorId id) const;
+  bool is_host_memory() const { return is_host_memory_; }  // the host may write to at() by itself
   void write(TensorId id, const void* src);
   void read(TensorId id, void* dst) const;
 
@@ -48,6 +49,7 @@ class Executor {
   const Plan& plan_;
   Device& device_;
   std::byte* base_;
+  bool is_host_memory_;
   std::vector<Launch> launches_;
   std::unordered_map<std::uint32_t, std::byte*> homes_;
   std::int64_t peak_ = 0;

@@ -39,11 +39,11 @@ std::string signature(const OpCall& call) {
   return text;
 }
 
-Choice choose(const OpCall& call, DeviceKind device) {
+Choice choose(const OpCall& call, DeviceKind device, bool own_only) {
   std::string reasons;
   for (std::size_t i = 0; i < call.op->kernel_count; ++i) {
     const KernelEntry& entry = call.op->kernels[i];
-    if (entry.device != device) continue;
+    if (entry.device != device || (own_only && entry.name == "onednn")) continue;
     Prepared prepared = entry.prepare(call);
     if (auto* kernel = std::get_if<std::unique_ptr<Kernel>>(&prepared))
       return {std::move(*kernel), std::string(entry.name)};
@@ -55,7 +55,7 @@ Choice choose(const OpCall& call, DeviceKind device) {
 
 }  // namespace
 
-Program prepare(Graph graph, Device& device) {
+Program prepare(Graph graph, Device& device, bool own_only) {
   Program out;
   std::unordered_map<std::string, Choice> known;
   std::uint64_t id = hash_text(device.numerics());
@@ -66,7 +66,7 @@ Program prepare(Graph graph, Device& device) {
     if (!is_window && device.kind() != DeviceKind::kNull) {
       const std::string key = signature(call);
       const auto at = known.find(key);
-      choice = at != known.end() ? at->second : (known[key] = choose(call, device.kind()));
+      choice = at != known.end() ? at->second : (known[key] = choose(call, device.kind(), own_only));
       id = hash_text(fmt::format("{} {} {}", key, choice.name, choice.kernel->numerics()), id);
     }
     out.costs.workspace.push_back(choice.kernel ? choice.kernel->workspace_bytes() : 0);

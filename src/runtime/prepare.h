@@ -21,6 +21,7 @@ struct Program {
   std::string numerics_id;  // 16 hexadecimal digits over all of it
 };
 
-Program prepare(Graph graph, Device& device);
+// `own_only`: without the kernels of other libraries, which may allocate when they run.
+Program prepare(Graph graph, Device& device, bool own_only = false);
 
 }  // namespace neap

@@ -4,6 +4,7 @@
 
 #include "neap/error.h"
 #include "train/data/wanted.h"
+#include "train/trainer_impl.h"
 
 namespace neap {
 namespace {
@@ -28,15 +29,9 @@ DatasetOptions options_for(const TrainOptions& options, const ModelSpec& spec, c
   return out;
 }
 
-}  // namespace
-
-std::shared_ptr<const Dataset> open_training(const TrainOptions& options, const ModelSpec& spec, const Graph& graph) {
-  return open_dataset(options.data, options_for(options, spec, graph));
-}
-
-std::shared_ptr<const Dataset> open_evaluation(const TrainOptions& options, const ModelSpec& spec, const Graph& graph) {
+// What --eval or --validation asks for; null: nothing.
+std::shared_ptr<const Dataset> open_evaluation(const TrainOptions& options, DatasetOptions o) {
   if (options.eval.empty() && options.validation == 0) return nullptr;
-  DatasetOptions o = options_for(options, spec, graph);
   const bool is_split = options.eval.empty() || options.eval == "validation" || options.eval == "test";
   o.split = options.eval == "test"             ? Split::kTest
             : options.eval.empty() || is_split ? Split::kValidation
@@ -48,8 +43,11 @@ std::shared_ptr<const Dataset> open_evaluation(const TrainOptions& options, cons
   return open_dataset(is_split ? options.data : options.eval, o);
 }
 
-Batches::Batches(const TrainOptions& options, const ModelSpec& spec, const Graph& graph)
-    : data_(open_training(options, spec, graph)),
+}  // namespace
+
+Batches::Batches(std::shared_ptr<const Dataset> data, const TrainOptions& options, const ModelSpec& spec,
+                 const Graph& graph)
+    : data_(std::move(data)),
       sampling_{.size = data_->size(),
                 .batch = static_cast<std::uint64_t>(spec.batch()),
                 .seed = options.seed,
@@ -72,10 +70,19 @@ void Batches::start(std::int64_t done) {
   loader_ = std::make_unique<Loader>(data_, std::move(sampler), augment_);
 }
 
-void Batches::next(const std::function<void(TensorId, const std::byte*)>& write) {
+void Batches::next(Executor& executor) {
   const Loader::Batch& batch = loader_->next();
-  for (const auto& [id, field] : inputs_) write(id, batch.fields[field].data());
+  for (const auto& [id, field] : inputs_) executor.write(id, batch.fields[field].data());
   loader_->release();
 }
+
+DataSources open_named_data(const TrainOptions& options, const ModelSpec& spec, const Graph& graph) {
+  const DatasetOptions wanted = options_for(options, spec, graph);
+  auto training = std::make_unique<Batches>(open_dataset(options.data, wanted), options, spec, graph);
+  return {.training = std::move(training), .evaluation = open_evaluation(options, wanted)};
+}
+
+Trainer::Trainer(std::shared_ptr<const Model> model, const TrainOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(model), options, open_named_data)) {}
 
 }  // namespace neap

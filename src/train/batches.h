@@ -1,31 +1,20 @@
 // Feeds a graph's inputs from a data set.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <vector>
 
-#include "graph/graph.h"
-#include "neap/train.h"
-#include "train/data/dataset.h"
+#include "train/batch_source.h"
 #include "train/data/loader.h"
-#include "train/model_spec.h"
 
 namespace neap {
 
-// The data to train on, in the shapes that the model's inputs have. UserError when they do not fit each other.
-std::shared_ptr<const Dataset> open_training(const TrainOptions& options, const ModelSpec& spec, const Graph& graph);
-// What --eval or --validation asks for; null: nothing.
-std::shared_ptr<const Dataset> open_evaluation(const TrainOptions& options, const ModelSpec& spec, const Graph& graph);
-
-class Batches {
+class Batches final : public BatchSource {
  public:
-  Batches(const TrainOptions& options, const ModelSpec& spec, const Graph& graph);
+  Batches(std::shared_ptr<const Dataset> data, const TrainOptions& options, const ModelSpec& spec, const Graph& graph);
 
-  // Begins to load, from the batch that step `done` + 1 gets.
-  void start(std::int64_t done);
-  // Hands every input of the next batch to `write`.
-  void next(const std::function<void(TensorId, const std::byte*)>& write);
+  void start(std::int64_t done) override;
+  void next(Executor& executor) override;
 
  private:
   std::shared_ptr<const Dataset> data_;

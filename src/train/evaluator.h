@@ -16,7 +16,8 @@ namespace neap {
 
 class Evaluator {
  public:
-  Evaluator(ModelSpec spec, std::shared_ptr<const Dataset> data, Device& device, StateLayout layout);
+  // `own_only`: see prepare().
+  Evaluator(ModelSpec spec, std::shared_ptr<const Dataset> data, Device& device, StateLayout layout, bool own_only);
 
   // Bytes that the arena must have.
   std::int64_t peak_bytes() const;
@@ -41,6 +42,7 @@ class Evaluator {
   std::shared_ptr<const Dataset> data_;
   Device& device_;
   StateLayout layout_;
+  bool own_only_;
   std::map<std::int64_t, Pass> passes_;  // the usual batch, and what is left at the end of the data
 };
 

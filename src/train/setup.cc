@@ -50,7 +50,7 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   Setup out;
   out.spec = make_spec(std::move(model), options);
   out.device = make_device(options);
-  out.program = prepare(build_training(out.spec, options), *out.device);
+  out.program = prepare(build_training(out.spec, options), *out.device, options.own_kernels);
   const auto start = std::chrono::steady_clock::now();
   const Graph& graph = out.program.graph;
   out.plan = std::get<Plan>(make_plan(graph, out.program.costs, store_all(graph)));
@@ -59,6 +59,10 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   out.store_all_bytes = out.plan.peak_bytes;
   out.min_bytes = out.plan.peak_bytes;
   out.budget = parse_budget(options.budget, {out.plan.state_bytes, out.store_all_bytes, out.min_bytes});
+  if (!options.reservation.empty()) {
+    const auto room = static_cast<std::int64_t>(aligned_part(options.reservation).size());
+    out.budget = std::min(room, out.budget.value_or(room));
+  }
   return out;
 }
 

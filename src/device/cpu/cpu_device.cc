@@ -54,16 +54,30 @@ class CpuArena final : public Arena {
   std::byte* base_ = nullptr;
 };
 
+class BorrowedArena final : public Arena {
+ public:
+  explicit BorrowedArena(std::span<std::byte> memory) : memory_(memory) {}
+  std::byte* base() override { return memory_.data(); }
+  std::int64_t bytes() const override { return static_cast<std::int64_t>(memory_.size()); }
+
+ private:
+  std::span<std::byte> memory_;
+};
+
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(int threads) {
     if (threads > 0) omp_set_num_threads(threads);
     omp_set_dynamic(0);
+    start_threads();
   }
   DeviceKind kind() const override { return DeviceKind::kCpu; }
   std::string numerics() const override { return fmt::format("cpu {} threads={}", isa_name(), omp_get_max_threads()); }
   std::unique_ptr<Arena> make_arena(std::int64_t bytes, bool guard) override {
     return std::make_unique<CpuArena>(bytes, guard);
+  }
+  std::unique_ptr<Arena> arena_in(std::span<std::byte> memory) override {
+    return std::make_unique<BorrowedArena>(aligned_part(memory));
   }
   Stream& stream() override { return stream_; }
   void write(std::byte* dst, const void* src, std::int64_t bytes) override {
@@ -75,10 +89,24 @@ class CpuDevice final : public Device {
   void synchronise() override {}
 
  private:
+  // The first parallel region makes the threads and what they need: not in the middle of a step.
+  static void start_threads() {
+    int count = 0;
+#pragma omp parallel reduction(+ : count)
+    ++count;
+    require(count > 0, "there are threads");
+  }
+
   CpuStream stream_;
 };
 
 }  // namespace
+
+std::span<std::byte> aligned_part(std::span<std::byte> memory) {
+  const auto address = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(memory.data()));
+  const auto skipped = static_cast<std::size_t>(align_up(address) - address);
+  return memory.subspan(std::min(skipped, memory.size()));
+}
 
 std::string_view name(DeviceKind kind) {
   switch (kind) {

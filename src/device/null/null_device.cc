@@ -23,6 +23,9 @@ class NullDevice final : public Device {
   std::unique_ptr<Arena> make_arena(std::int64_t bytes, bool /*guard*/) override {
     return std::make_unique<NullArena>(bytes);
   }
+  std::unique_ptr<Arena> arena_in(std::span<std::byte> memory) override {
+    return std::make_unique<NullArena>(static_cast<std::int64_t>(memory.size()));
+  }
   Stream& stream() override { return stream_; }
   void write(std::byte* /*dst*/, const void* /*src*/, std::int64_t /*bytes*/) override {}
   void read(void* /*dst*/, const std::byte* /*src*/, std::int64_t /*bytes*/) override {}

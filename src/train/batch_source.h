@@ -1,0 +1,37 @@
+// Where a step's data come from.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "neap/train.h"
+#include "runtime/executor.h"
+#include "train/data/dataset.h"
+#include "train/model_spec.h"
+
+namespace neap {
+
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+  // Called once, before the first batch: that of step `done` + 1.
+  virtual void start(std::int64_t done) = 0;
+  // Writes every data input of the next batch.
+  virtual void next(Executor& executor) = 0;
+};
+
+struct DataSources {
+  std::unique_ptr<BatchSource> training;
+  std::shared_ptr<const Dataset> evaluation;  // null: none
+};
+
+// A way to open them once the graph is known. UserError when data and model do not fit each other.
+using OpenData = std::function<DataSources(const TrainOptions&, const ModelSpec&, const Graph&)>;
+
+// What the options name; starts a thread that loads ahead.
+DataSources open_named_data(const TrainOptions& options, const ModelSpec& spec, const Graph& graph);
+// What the application gives; allocates nothing in a step.
+OpenData fed_by(Feed feed);
+
+}  // namespace neap

@@ -1,0 +1,65 @@
+// The trainer's inside. Its constructors lie in files of their own: what they name is all that gets linked.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "neap/train.h"
+#include "runtime/executor.h"
+#include "train/batch_source.h"
+#include "train/evaluator.h"
+#include "train/setup.h"
+
+namespace neap {
+
+// Durations of the last steps.
+class StepTimes {
+ public:
+  void add(double ms) { ms_[static_cast<std::size_t>(count_++) % ms_.size()] = ms; }
+  double median() const;  // 0 before the first
+
+ private:
+  std::array<double, 1024> ms_{};
+  std::int64_t count_ = 0;
+};
+
+class Trainer::Impl {
+ public:
+  Impl(std::shared_ptr<const Model> model, const TrainOptions& options, const OpenData& open);
+
+  std::int64_t step() const { return step_; }
+  StepReport advance();
+  EvalReport evaluate();
+  void save(const std::string& path) const;
+  void checkpoint() const;
+  Summary summary() const;
+  PlanReport plan() const;
+  std::vector<LayerReport> profile(int steps);
+
+ private:
+  const Graph& graph() const { return setup_.program.graph; }
+  const Model& model() const { return *setup_.spec.model; }
+  void refuse_what_does_not_fit(std::int64_t bytes) const;
+  void make_arena();
+  void write_inputs();
+  void load_state();
+
+  TrainOptions options_;
+  Setup setup_;
+  std::unique_ptr<Arena> arena_;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<BatchSource> batches_;
+  TensorId loss_id_;
+  TensorId hyper_id_;
+  TensorId random_id_;  // none: nothing is random
+  std::int64_t step_ = 0;
+  std::int64_t violations_ = 0;
+  double lr_ = 0;
+  float loss_ = 0;
+  StepTimes times_;
+};
+
+}  // namespace neap
