@@ -113,8 +113,7 @@ Command add_train(CLI::App& app) {
   app.add_option("--checkpoint-every", o.checkpoint_every, "steps between checkpoints")->check(CLI::PositiveNumber);
   app.add_flag("--resume", o.resume, "go on from the last checkpoint");
   app.add_option("--json", command->json, "one object a step and a summary; - is standard output");
-  app.add_option("--save", command->save,
-                 "trained weights: a .safetensors file, or .onnx for a model that came as one");
+  app.add_option("--save", command->save, "what was trained: its weights as .safetensors, or the model as .onnx");
   return [command] { return run(*command); };
 }
 

@@ -24,8 +24,8 @@ std::vector<const Node*> nodes_for(const Graph& graph, Value result) {
   std::set<Value> needed = {result};
   std::vector<const Node*> out;
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-    const bool is_needed = std::any_of(node->outputs.begin(), node->outputs.end(),
-                                       [&](Value v) { return needed.contains(v); });
+    const bool is_needed =
+        std::any_of(node->outputs.begin(), node->outputs.end(), [&](Value v) { return needed.contains(v); });
     if (!is_needed) continue;
     out.push_back(&*node);
     for (const Value v : node->inputs) {
@@ -47,8 +47,8 @@ std::vector<std::string> write_nodes(Emitter& e) {
   std::vector<std::string> problems;
   std::set<Value> failed;
   for (const Node* node : e.nodes()) {
-    const bool is_lost = std::any_of(node->inputs.begin(), node->inputs.end(),
-                                     [&](Value v) { return failed.contains(v); });
+    const bool is_lost =
+        std::any_of(node->inputs.begin(), node->inputs.end(), [&](Value v) { return failed.contains(v); });
     try {
       const EmitRule rule = find_emit_rule(node->op->name);
       if (rule == nullptr) throw UserError("ONNX has nothing for it");

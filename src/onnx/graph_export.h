@@ -18,8 +18,8 @@ struct ExportedGraph {
 // The result named "logits", else what the loss compares with the targets; none when neither is there.
 std::optional<Value> logits_of(const Graph& graph);
 
-// `graph` is built for evaluation, symbols not bound; what the logits need of it is written. Inputs keep their names and
-// layout (images: channels last); the result is "logits", batch first. State keeps its name and the layout it has
+// `graph` is built for evaluation, symbols not bound; what the logits need of it is written. Inputs keep their names
+// and layout (images: channels last); the result is "logits", batch first. State keeps its name and the layout it has
 // outside, apart from the gates of LSTM and GRU, which are in ONNX's order, as a suffix of the name says (_iofc, _zrh).
 // UserError lists everything that ONNX has nothing for.
 ExportedGraph export_graph(const Graph& graph, const std::string& name);

@@ -96,9 +96,7 @@ void leaky_relu(Emitter& e, const Node& node) { with_reals(e, node, "LeakyRelu",
 void thresholded_relu(Emitter& e, const Node& node) { with_reals(e, node, "ThresholdedRelu", {{"alpha", 1}}); }
 void elu(Emitter& e, const Node& node) { with_reals(e, node, "Elu", {{"alpha", 1}}); }
 void celu(Emitter& e, const Node& node) { with_reals(e, node, "Celu", {{"alpha", 1}}); }
-void hard_sigmoid(Emitter& e, const Node& node) {
-  with_reals(e, node, "HardSigmoid", {{"alpha", 0.2}, {"beta", 0.5}});
-}
+void hard_sigmoid(Emitter& e, const Node& node) { with_reals(e, node, "HardSigmoid", {{"alpha", 0.2}, {"beta", 0.5}}); }
 void selu(Emitter& e, const Node& node) {
   with_reals(e, node, "Selu", {{"alpha", 1.67326319217681884765625}, {"gamma", 1.05070102214813232421875}});
 }

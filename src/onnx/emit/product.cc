@@ -55,7 +55,8 @@ void embedding(Emitter& e, const Node& node) {
 
 // 0 where query i sees key j (j <= i + offset), minus infinity elsewhere.
 std::string causal_mask(Emitter& e, const Shape& scores, std::int64_t offset) {
-  if (!scores[0].is_number() || !scores[1].is_number()) throw UserError("a causal mask needs a length that is a number");
+  if (!scores[0].is_number() || !scores[1].is_number())
+    throw UserError("a causal mask needs a length that is a number");
   if (offset < 0) throw UserError("queries that see no key have no form in ONNX");
   const std::int64_t queries = scores.size(0);
   const std::int64_t keys = scores.size(1);
@@ -80,8 +81,8 @@ Heads heads_of(Emitter& e, const Node& node) {
   if (!is_packed) return {*e.made(node.inputs[0]), *e.made(node.inputs[1]), *e.made(node.inputs[2])};
   const Shape& all = e.shape(node.inputs[0]);
   const Shape one = {all[0], all[1], all[3], all[4]};
-  const Names parts = e.add("Split", {e.in(node.inputs[0]), e.ints({1, 1, 1})}, {{"axis", std::int64_t{2}}},
-                            {true, true, true});
+  const Names parts =
+      e.add("Split", {e.in(node.inputs[0]), e.ints({1, 1, 1})}, {{"axis", std::int64_t{2}}}, {true, true, true});
   const auto squeezed = [&](std::size_t i) { return Made{e.add("Squeeze", {parts[i], e.ints({2})}), {}, one}; };
   return {squeezed(0), squeezed(1), squeezed(2)};
 }
@@ -104,11 +105,8 @@ void attention(Emitter& e, const Node& node) {
   e.out(node.outputs[0], e.add("MatMul", {shares, e.moved(h.v, {0, 2, 1, 3})}), {0, 2, 1, 3});
 }
 
-constexpr EmitEntry kRules[] = {{"linear", linear},
-                                {"matmul", matmul},
-                                {"gather", gather},
-                                {"embedding", embedding},
-                                {"attention", attention}};
+constexpr EmitEntry kRules[] = {
+    {"linear", linear}, {"matmul", matmul}, {"gather", gather}, {"embedding", embedding}, {"attention", attention}};
 
 }  // namespace
 

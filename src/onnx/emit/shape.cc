@@ -99,7 +99,8 @@ void split(Emitter& e, const Node& node) {
   Ints sizes;
   for (const Value y : node.outputs) sizes.push_back(e.shape(y).size(here));
   const std::vector<bool> wanted(sizes.size(), true);
-  const Names y = e.add("Split", {x->name, e.ints(sizes)}, {{"axis", axis_there(here, x->axes, x->shape.rank())}}, wanted);
+  const Names y =
+      e.add("Split", {x->name, e.ints(sizes)}, {{"axis", axis_there(here, x->axes, x->shape.rank())}}, wanted);
   for (std::size_t i = 0; i < y.size(); ++i) e.out(node.outputs[i], y[i], x->axes);
 }
 
