@@ -14,6 +14,7 @@
 #include "neap/layers.h"
 #include "neap/onnx.h"
 #include "neap/recurrent.h"
+#include "neap/train.h"
 #include "onnx/onnx_model.h"
 #include "ops/evaluate.h"
 #include "train/state.h"
@@ -159,6 +160,7 @@ struct Case {
   const char* model;
   BuildRequest request;
 };
+void PrintTo(const Case& c, std::ostream* out) { *out << c.model; }
 
 class BuiltinExport : public ::testing::TestWithParam<Case> {};
 
@@ -194,6 +196,17 @@ INSTANTIATE_TEST_SUITE_P(
       std::erase(name, '-');
       return name + std::to_string(test.index);
     });
+
+// By name, as the program opens them, for images of another size than the model's own.
+TEST(GraphExport, ATrainedModelComesBackWithTheSameBits) {
+  const testing::TempDir folder;
+  const std::string path = (folder / "cnn.onnx").string();
+  Trainer trainer({.model = "cnn", .batch = 4, .image = 12});
+  for (int i = 0; i < 3; ++i) trainer.advance();
+  trainer.save(path);
+  const Trainer again({.model = path, .batch = 4, .loss = "cross-entropy"});
+  EXPECT_EQ(again.summary().weights_hash, trainer.summary().weights_hash);
+}
 
 TEST(GraphExport, ImagesAreTurnedOnceOnTheirWayIn) {
   EXPECT_EQ(count(*round_trip(*open_builtin_model("resnet20"), {.image = 16}), "Transpose"), 1);
