@@ -45,8 +45,9 @@ conformance: setup  ## the ONNX project's own operator tests: passed, unsupporte
 	@ninja -C build -j$(JOBS) onnx_node_test
 	@tests/conformance/run.py
 
-models: build    ## models exported from PyTorch: import, train, export; losses compared with PyTorch's
+models: build    ## models exported from PyTorch: import, train, export; losses compared with PyTorch's; built-in ones saved
 	@tests/models/run.py
+	@build/models-venv/bin/python tests/models/builtin.py
 
 bench: build     ## compare with peers; writes bench/RESULTS.md
 	@scripts/bench.sh

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,7 +27,7 @@ class OnnxModel final : public Model {
   void build(Builder& g, const BuildRequest& request) const override;
   std::int64_t bound(std::string_view input) const override;
   std::vector<std::string> notes() const override;
-  void save(const std::string& path, const WeightReader& weight) const override;
+  void save(const std::string& path, const BuildRequest& request, const WeightReader& weight) const override;
 
  private:
   std::map<std::string, Shape> input_shapes(const BuildRequest& request) const;
@@ -36,6 +37,12 @@ class OnnxModel final : public Model {
   std::shared_ptr<ExternalFiles> files_;
   mutable std::int64_t classes_ = 0;  // of the target, known once a graph was built
 };
+
+using ValuesOf = std::function<std::string(const pb::TensorProto&)>;
+
+// The model with its initializers filled: in its own file where that can hold them and none lay elsewhere, else the
+// large ones in PATH.data.
+void write_filled(pb::ModelProto& model, const std::filesystem::path& path, const ValuesOf& read);
 
 // `model` with these weights. Where its values lay in another file they do so again: PATH.data.
 void write_model(const pb::ModelProto& model, ExternalFiles& files, const std::filesystem::path& path,

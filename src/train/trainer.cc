@@ -169,7 +169,9 @@ EvalReport Trainer::Impl::evaluate() {
 }
 
 void Trainer::Impl::save(const std::string& path) const {
-  if (!path.ends_with(".safetensors")) return model().save(path, weight_reader(graph(), *executor_));
+  if (!path.ends_with(".safetensors")) {
+    return model().save(path, setup_.spec.request, weight_reader(graph(), *executor_));
+  }
   write_safetensors(path, outside_tensors(graph(), *executor_, Kept::kWeights).tensors,
                     {{"format", "neap"}, {"model", model().name()}});
 }
