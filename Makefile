@@ -1,16 +1,18 @@
 # Short names for what one does here; `make` alone lists them. The build itself is CMake's.
 # PREFIX, DESTDIR: where `make install` puts things.
 # JOBS: compilers and tests at once.  CMAKE_FLAGS: more settings, as in CMAKE_FLAGS=-DNEAP_ONEDNN=OFF.
+# FUZZ_SECONDS: how long `make fuzz` looks.
 JOBS ?= $(shell nproc)
 CMAKE_FLAGS ?=
 PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
 
 CONFIGURE = cmake -S . -G Ninja --log-level=NOTICE $(CMAKE_FLAGS)
 # Two tests share the cores: a waiting thread must not spin. No summary by label: ctest's totals come last.
 CTEST = OMP_WAIT_POLICY=passive ctest -j2 --output-on-failure --no-label-summary --test-dir
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build install demo test test-sanitized conformance models bench lint format clean
+.PHONY: help setup build install demo test test-sanitized fuzz conformance models bench lint format clean
 
 help:            ## this list
 	@awk -F ' *## *' '/^[a-z-]+:.*##/ {sub(":.*", "", $$1); printf "make %-16s%s\n", $$1, $$2}' Makefile
@@ -39,6 +41,12 @@ test-sanitized: setup  ## the tests without long training, under AddressSanitize
 	@$(CONFIGURE) -B build-asan -DNEAP_SANITIZE=ON
 	@ninja -C build-asan -j$(JOBS)
 	@UBSAN_OPTIONS=print_stacktrace=1 $(CTEST) build-asan -LE long
+
+fuzz:            ## hostile ONNX files against the importer, for FUZZ_SECONDS
+	@scripts/setup.sh fuzz
+	@$(CONFIGURE) -B build-asan -DNEAP_SANITIZE=ON
+	@ninja -C build-asan -j$(JOBS) onnx_fuzz
+	@tests/fuzz/run.sh build-asan/onnx_fuzz $(FUZZ_SECONDS)
 
 conformance: setup  ## the ONNX project's own operator tests: passed, unsupported, failed, by op
 	@$(CONFIGURE) -B build

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing; does nothing when there are none.
-# usage: scripts/setup.sh [lint]      `lint` adds the tools that only `make lint` and `make format` need
+# usage: scripts/setup.sh [lint|fuzz]      `lint` adds what only `make lint` and `make format` need, `fuzz` what `make fuzz` does
 set -euo pipefail
 
 # Build and test. Fashion-MNIST and the King James Bible are the data of demo and tests.
@@ -9,8 +9,10 @@ packages=(g++ cmake ninja-build ccache pkg-config
           libgtest-dev libbenchmark-dev dataset-fashion-mnist bible-kjv python3 python3-venv)
 # clang-tidy 14, Debian's default, does not know std::source_location of g++ 12; 16 does.
 lint_packages=(clang-format clang-tidy-16)
+fuzz_packages=(libclang-rt-16-dev)  # libFuzzer, which g++ links as well
 
 if [ "${1:-}" = lint ]; then packages+=("${lint_packages[@]}"); fi
+if [ "${1:-}" = fuzz ]; then packages+=("${fuzz_packages[@]}"); fi
 
 if ! command -v dpkg-query >/dev/null; then
   echo "setup: not a Debian system, so nothing is installed; needed are: ${packages[*]}" >&2

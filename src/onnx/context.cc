@@ -7,6 +7,7 @@
 #include "graph/graph.h"
 #include "neap/error.h"
 #include "onnx/importer.h"
+#include "onnx/limits.h"
 
 namespace neap::onnx {
 
@@ -18,6 +19,29 @@ Context::Context(const pb::NodeProto& n, int version, std::vector<Operand> opera
       outputs_(static_cast<std::size_t>(n.output_size())),
       target_(target),
       importer_(importer) {}
+
+std::size_t Context::inputs() const {
+  asked_ = operands_.size();
+  return operands_.size();
+}
+
+bool Context::has(std::size_t i) const {
+  asked_ = std::max(asked_, i + 1);
+  return i < operands_.size() && static_cast<bool>(operands_[i]);
+}
+
+void Context::check_inputs() const {
+  for (std::size_t i = asked_; i < operands_.size(); ++i) {
+    if (operands_[i]) throw UserError(fmt::format("it takes {} inputs, and {} are given", asked_, operands_.size()));
+  }
+}
+
+Values Context::add_all(std::string_view op, Values inputs, Attrs attrs) {
+  importer_->count_made();
+  Values out = g.add(op, std::move(inputs), std::move(attrs));
+  for (const Value v : out) check_size(g.type(v));
+  return out;
+}
 
 const Operand& Context::operand(std::size_t i) const {
   if (!has(i)) throw UserError(fmt::format("input {} is not given", i));
@@ -147,6 +171,8 @@ const pb::AttributeProto* Context::find(std::string_view name) const {
 
 namespace {
 
+constexpr std::size_t kMaxText = 1000;  // of a name or an equation
+
 [[noreturn]] void wrong_type(std::string_view name, std::string_view want) {
   throw UserError(fmt::format("attribute '{}' must be {}", name, want));
 }
@@ -176,6 +202,7 @@ std::string Context::text(std::string_view name, std::string_view fallback) cons
   const pb::AttributeProto* a = find(name);
   if (a == nullptr) return std::string(fallback);
   if (a->type() != pb::AttributeProto::STRING) wrong_type(name, "a string");
+  if (a->s().size() > kMaxText) throw UserError(fmt::format("attribute '{}' is {} bytes long", name, a->s().size()));
   return a->s();
 }
 
@@ -245,7 +272,7 @@ Value Context::scalar(double value, DType type) { return cast(g.scalar(value), t
 std::vector<Operand> Context::run_subgraph(std::string_view attribute, std::vector<Operand> operands) {
   const pb::AttributeProto* a = find(attribute);
   if (a == nullptr || a->type() != pb::AttributeProto::GRAPH) wrong_type(attribute, "a graph");
-  return importer_->run_subgraph(a->g(), std::move(operands), target_);
+  return importer_->run_subgraph(node, a->g(), std::move(operands), target_);
 }
 
 int plain_axis(std::int64_t axis, int rank) {

@@ -38,8 +38,8 @@ class Context {
   const pb::NodeProto& node;
   const int opset;
 
-  std::size_t inputs() const { return operands_.size(); }
-  bool has(std::size_t i) const { return i < operands_.size() && static_cast<bool>(operands_[i]); }
+  std::size_t inputs() const;
+  bool has(std::size_t i) const;
   const Operand& operand(std::size_t i) const;  // UserError when it is not given
   const TensorType& type(std::size_t i) const { return operand(i).type; }
   const Shape& shape(std::size_t i) const { return type(i).shape; }
@@ -87,7 +87,11 @@ class Context {
   void out(std::size_t i, Constant constant);
   void out(std::size_t i, Operand operand);
 
-  Value add(std::string_view op, Values inputs, Attrs attrs = {}) { return g(op, std::move(inputs), std::move(attrs)); }
+  // Adds a node of Neap's; UserError when what it makes is too large.
+  Values add_all(std::string_view op, Values inputs, Attrs attrs = {});
+  Value add(std::string_view op, Values inputs, Attrs attrs = {}) {
+    return add_all(op, std::move(inputs), std::move(attrs)).at(0);
+  }
   Value cast(Value x, DType to);
   Value scalar(double value, DType type);       // rank 0
   Value constant_of(const Constant& constant);  // in the graph
@@ -98,6 +102,8 @@ class Context {
   std::vector<Operand> run_subgraph(std::string_view attribute, std::vector<Operand> operands);
 
   std::vector<Operand>& outputs() { return outputs_; }
+  // Inputs given that the rule did not ask for: more than the op takes. UserError names the first.
+  void check_inputs() const;
 
  private:
   Value make_weight(Weight& weight, const Perm& perm);
@@ -105,6 +111,7 @@ class Context {
   std::vector<Operand> operands_;
   std::vector<Operand> outputs_;
   Target& target_;
+  mutable std::size_t asked_ = 0;  // the rule asked for inputs below this
   Importer* importer_;
 };
 

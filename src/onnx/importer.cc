@@ -3,18 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/file.h"
+#include "onnx/limits.h"
 #include "onnx/weights.h"
-#include "ops/evaluate.h"
 
 namespace neap::onnx {
 namespace {
 
-constexpr std::size_t kMaxDepth = 32;        // of subgraphs in subgraphs
-constexpr std::int64_t kMaxNodes = 200'000;  // imported: a loop may repeat its body
 constexpr std::size_t kMaxProblemsShown = 20;
+constexpr std::size_t kMaxProblem = 400;  // bytes that one may take in the message
 
 // "/encoder/layer.0/attention/MatMul_1" was made in encoder.layer.0.attention.
 std::string layer_of(const pb::NodeProto& node) {
@@ -29,14 +27,6 @@ std::string layer_of(const pb::NodeProto& node) {
 
 bool all_constant(const std::vector<Operand>& operands) {
   return std::all_of(operands.begin(), operands.end(), [](const Operand& x) { return !x || x.constant; });
-}
-
-std::int64_t bytes_of(const Graph& graph) {
-  std::int64_t bytes = 0;
-  for (const Tensor& t : graph.tensors) {
-    if (!t.data && __builtin_add_overflow(bytes, t.type.bytes(), &bytes)) return INT64_MAX;
-  }
-  return bytes;
 }
 
 }  // namespace
@@ -65,7 +55,7 @@ int Importer::opset_of(const std::string& domain) const {
 
 const Operand* Importer::find(const std::string& name) const {
   for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
-    if (const auto at = scope->find(name); at != scope->end()) return &at->second;
+    if (const auto at = scope->names.find(name); at != scope->names.end()) return &at->second;
   }
   return nullptr;
 }
@@ -85,7 +75,7 @@ Value Importer::result(const std::string& name, const Perm& perm) {
 void Importer::add_initializers(const pb::GraphProto& graph, Names& names, bool trains) {
   const WeightRoles roles = trains ? roles_of(graph) : WeightRoles{};
   for (const pb::TensorProto& t : graph.initializer()) {
-    if (t.name().empty()) throw UserError("an initializer has no name");
+    if (t.name().empty()) continue;  // nothing can read it
     const auto constant = std::make_shared<const Constant>(read_tensor(t, owner_, &files_, options_.widen));
     Operand x{.type = constant->type};
     const WeightRole role = trains ? role_of(t.name(), *constant, roles) : WeightRole::kConstant;
@@ -94,7 +84,6 @@ void Importer::add_initializers(const pb::GraphProto& graph, Names& names, bool 
     } else {
       x.weight = std::make_shared<Weight>(
           Weight{.name = t.name(), .first = *constant, .trained = role == WeightRole::kTrained});
-      weights_.push_back(x.weight);
     }
     if (!names.emplace(t.name(), std::move(x)).second) {
       throw UserError(fmt::format("two initializers have the name '{}'", printable(t.name())));
@@ -105,10 +94,10 @@ void Importer::add_initializers(const pb::GraphProto& graph, Names& names, bool 
 
 void Importer::add_inputs(const pb::GraphProto& graph, const std::map<std::string, Shape>& shapes) {
   for (const pb::ValueInfoProto& input : graph.input()) {
-    if (scopes_.back().contains(input.name())) continue;  // an initializer that may be overridden
+    if (scopes_.back().names.contains(input.name())) continue;  // an initializer that may be overridden
     if (const auto known = options_.known.find(input.name()); known != options_.known.end()) {
-      scopes_.back()[input.name()] = {.type = known->second.type,
-                                      .constant = std::make_shared<const Constant>(known->second)};
+      scopes_.back().names[input.name()] = {.type = known->second.type,
+                                            .constant = std::make_shared<const Constant>(known->second)};
       continue;
     }
     const auto type = dtype_of(input.type().tensor_type().elem_type(), options_.widen);
@@ -120,13 +109,13 @@ void Importer::add_inputs(const pb::GraphProto& graph, const std::map<std::strin
       throw UserError(fmt::format("the name '{}' of an input is taken", printable(input.name())));
     }
     const Value value = target_.g.input(input.name(), *type, shapes.at(input.name()));
-    scopes_.back()[input.name()] = {.type = target_.g.type(value), .value = value};
+    scopes_.back().names[input.name()] = {.type = target_.g.type(value), .value = value};
   }
 }
 
 void Importer::run(const std::map<std::string, Shape>& input_shapes) {
   scopes_.emplace_back();
-  add_initializers(model_.graph(), scopes_.back(), true);
+  add_initializers(model_.graph(), scopes_.back().names, true);
   add_inputs(model_.graph(), input_shapes);
   import_nodes(model_.graph(), target_);
   if (problems_.empty()) return;
@@ -138,18 +127,19 @@ void Importer::run(const std::map<std::string, Shape>& input_shapes) {
 }
 
 void Importer::import_nodes(const pb::GraphProto& graph, Target& target) {
-  const std::set<std::string> outer = later_;
-  for (const pb::NodeProto& node : graph.node()) later_.insert(node.output().begin(), node.output().end());
+  std::set<std::string>& later = scopes_.back().later;
+  for (const pb::NodeProto& node : graph.node()) later.insert(node.output().begin(), node.output().end());
   for (const pb::NodeProto& node : graph.node()) import_node(node, target);
-  later_ = outer;
 }
 
-std::vector<Operand> Importer::operands_of(const pb::NodeProto& node, const pb::GraphProto* /*later*/) const {
+std::vector<Operand> Importer::operands_of(const pb::NodeProto& node) const {
   std::vector<Operand> out;
   for (const std::string& name : node.input()) {
     const Operand* x = name.empty() ? nullptr : find(name);
     if (!name.empty() && x == nullptr) {
-      const char* why = later_.contains(name) ? "comes from a node behind it or from a cycle" : "comes from nowhere";
+      const bool is_later =
+          std::any_of(scopes_.begin(), scopes_.end(), [&](const Scope& scope) { return scope.later.contains(name); });
+      const char* why = is_later ? "comes from a node behind it or from a cycle" : "comes from nowhere";
       throw UserError(fmt::format("its input '{}' {}", printable(name), why));
     }
     out.push_back(x == nullptr ? Operand{} : *x);
@@ -157,16 +147,33 @@ std::vector<Operand> Importer::operands_of(const pb::NodeProto& node, const pb::
   return out;
 }
 
+void Importer::count_made() {
+  if (++made_ > kMaxMade) throw UserError(fmt::format("the model comes to more than {} nodes", kMaxMade));
+}
+
+void Importer::add_problem(const pb::NodeProto& node, const std::string& why) {
+  std::string text = label_of(node);
+  if (!inside_.empty()) text += fmt::format(" inside {}", inside_.front());
+  text += ": ";
+  // What ops say may quote the file; label_of() does not.
+  for (const char c : why.substr(0, kMaxProblem)) {
+    const auto code = static_cast<unsigned char>(c);
+    text += code < 0x20 || code == 0x7f ? '?' : c;
+  }
+  if (known_problems_.insert(text).second) problems_.push_back(std::move(text));
+}
+
 void Importer::import_node(const pb::NodeProto& node, Target& target) {
-  if (++imported_ > kMaxNodes) throw UserError(fmt::format("more than {} nodes, loops counted", kMaxNodes));
+  if (++imported_ > kMaxImported) throw UserError(fmt::format("more than {} nodes, loops counted", kMaxImported));
   const auto fail = [&](const std::string& why) {
-    problems_.push_back(fmt::format("{}: {}", label_of(node), why));
+    add_problem(node, why);
     define(node, std::vector<Operand>(static_cast<std::size_t>(node.output_size()), Operand{.failed = true}));
   };
+  if (node.output_size() == 0) return fail("it has no outputs");
   const RuleEntry* rule = find_rule(node.domain(), node.op_type());
   if (rule == nullptr) return fail("this op is not supported");
   try {
-    std::vector<Operand> operands = operands_of(node, nullptr);
+    std::vector<Operand> operands = operands_of(node);
     if (std::any_of(operands.begin(), operands.end(), [](const Operand& x) { return x.failed; })) {
       define(node, std::vector<Operand>(static_cast<std::size_t>(node.output_size()), Operand{.failed = true}));
       return;  // the cause is reported already
@@ -190,6 +197,7 @@ std::vector<Operand> Importer::run_rule(const RuleEntry& rule, const pb::NodePro
   const Builder::Scope scope(target.g, layer_of(node));
   Context c(node, opset_of(node.domain()), operands, target, this);
   rule.rule(c);
+  c.check_inputs();
   for (int i = 0; i < node.output_size(); ++i) {
     if (!node.output(i).empty() && !c.outputs()[static_cast<std::size_t>(i)]) {
       throw UserError(fmt::format("output {} is not supported", i));
@@ -198,60 +206,42 @@ std::vector<Operand> Importer::run_rule(const RuleEntry& rule, const pb::NodePro
   return std::move(c.outputs());
 }
 
-bool Importer::fold(const RuleEntry& rule, const pb::NodeProto& node, const std::vector<Operand>& operands,
-                    std::vector<Operand>& out) {
-  Builder g;
-  Target scratch{.g = g};
-  out = run_rule(rule, node, operands, scratch);
-  std::vector<Value> values;
-  const pb::NodeProto none;
-  Context c(none, 0, {}, scratch, this);
-  for (const Operand& x : out) values.push_back(x.value ? c.moved(x, {}) : Value{});
-  if (std::none_of(values.begin(), values.end(), [](Value v) { return static_cast<bool>(v); })) return true;
-  const Graph graph = g.take();
-  if (graph.find(kRandomInput) || bytes_of(graph) > options_.fold_bytes) return false;
-  std::vector<HostTensor> results = evaluate(graph, {});
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    if (!values[i]) continue;
-    const HostTensor& r = results[values[i].index];
-    const auto constant = std::make_shared<const Constant>(Constant{.type = r.type, .data = Blob::of(r.data)});
-    out[i] = {.type = r.type, .constant = constant};
-  }
-  return true;
-}
-
 void Importer::define(const pb::NodeProto& node, std::vector<Operand> outputs) {
   for (int i = 0; i < node.output_size(); ++i) {
     const std::string& name = node.output(i);
     if (name.empty()) continue;
-    later_.erase(name);
-    if (!scopes_.back().emplace(name, std::move(outputs[static_cast<std::size_t>(i)])).second) {
+    scopes_.back().later.erase(name);
+    if (!scopes_.back().names.emplace(name, std::move(outputs[static_cast<std::size_t>(i)])).second) {
       throw UserError(fmt::format("{}: its output '{}' exists already", label_of(node), printable(name)));
     }
   }
 }
 
-std::vector<Operand> Importer::run_subgraph(const pb::GraphProto& graph, std::vector<Operand> operands,
-                                            Target& target) {
+std::vector<Operand> Importer::run_subgraph(const pb::NodeProto& node, const pb::GraphProto& graph,
+                                            std::vector<Operand> operands, Target& target) {
   if (scopes_.size() > kMaxDepth) throw UserError("subgraphs are nested too deeply");
-  Names names;
-  add_initializers(graph, names, false);
+  Names& own = initializers_[&graph];
+  if (own.empty()) add_initializers(graph, own, false);
+  Names names = own;
   if (static_cast<int>(operands.size()) != graph.input_size()) {
     throw UserError(fmt::format("a subgraph takes {} inputs and gets {}", graph.input_size(), operands.size()));
   }
   for (int i = 0; i < graph.input_size(); ++i) {
     names[graph.input(i).name()] = std::move(operands[static_cast<std::size_t>(i)]);
   }
-  scopes_.push_back(std::move(names));
+  scopes_.push_back({.names = std::move(names)});
+  inside_.push_back(label_of(node));
   std::vector<Operand> out;
   try {
     import_nodes(graph, target);
     for (const pb::ValueInfoProto& o : graph.output()) out.push_back(operand(o.name()));
   } catch (...) {
     scopes_.pop_back();
+    inside_.pop_back();
     throw;
   }
   scopes_.pop_back();
+  inside_.pop_back();
   return out;
 }
 

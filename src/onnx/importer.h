@@ -43,19 +43,24 @@ class Importer {
   const Operand& operand(const std::string& name) const;
   const ImportOptions& options() const { return options_; }
   Builder& builder() { return target_.g; }
-  // Weights that became parameters or buffers.
-  const std::vector<std::shared_ptr<Weight>>& weights() const { return weights_; }
 
-  std::vector<Operand> run_subgraph(const pb::GraphProto& graph, std::vector<Operand> operands, Target& target);
+  std::vector<Operand> run_subgraph(const pb::NodeProto& node, const pb::GraphProto& graph,
+                                    std::vector<Operand> operands, Target& target);
+  // Called for every node of Neap's; UserError when they are too many.
+  void count_made();
 
  private:
   using Names = std::map<std::string, Operand>;
+  struct Scope {
+    Names names;
+    std::set<std::string> later;  // names that nodes not yet reached will define
+  };
 
   void add_initializers(const pb::GraphProto& graph, Names& names, bool trains);
   void add_inputs(const pb::GraphProto& graph, const std::map<std::string, Shape>& shapes);
   void import_nodes(const pb::GraphProto& graph, Target& target);
   void import_node(const pb::NodeProto& node, Target& target);
-  std::vector<Operand> operands_of(const pb::NodeProto& node, const pb::GraphProto* later) const;
+  std::vector<Operand> operands_of(const pb::NodeProto& node) const;
   std::vector<Operand> run_rule(const RuleEntry& rule, const pb::NodeProto& node, const std::vector<Operand>& operands,
                                 Target& target);
   bool fold(const RuleEntry& rule, const pb::NodeProto& node, const std::vector<Operand>& operands,
@@ -63,18 +68,23 @@ class Importer {
   const Operand* find(const std::string& name) const;
   int opset_of(const std::string& domain) const;
   void define(const pb::NodeProto& node, std::vector<Operand> outputs);
+  void add_problem(const pb::NodeProto& node, const std::string& why);
 
   const pb::ModelProto& model_;
   std::shared_ptr<const void> owner_;
   ExternalFiles& files_;
   ImportOptions options_;
   Target target_;
-  std::vector<Names> scopes_;
-  std::vector<std::shared_ptr<Weight>> weights_;
+  std::vector<Scope> scopes_;
+  std::map<const pb::GraphProto*, Names> initializers_;  // of subgraphs, read once for all runs of a loop
+  std::vector<std::string> inside_;                      // labels of the nodes whose subgraphs are being imported
   std::vector<std::string> problems_;
+  std::set<std::string> known_problems_;
   std::set<std::string> not_constant_;
-  std::set<std::string> later_;  // names that nodes not yet reached will define
   std::int64_t imported_ = 0;
+  std::int64_t made_ = 0;
+  std::int64_t folded_bytes_ = 0;
+  double folded_work_ = 0;
 };
 
 // What a person calls the node.

@@ -13,6 +13,7 @@
 #include "neap/onnx.h"
 #include "onnx/attach_loss.h"
 #include "onnx/importer.h"
+#include "onnx/limits.h"
 #include "onnx/patterns/patterns.h"
 
 namespace neap::onnx {
@@ -102,8 +103,8 @@ std::int64_t size_of(const pb::ValueInfoProto& input, int axis, const BuildReque
   const bool is_fixed = dim.dim_value() > 0;
   if (axis == 0) {
     if (is_fixed && dim.dim_value() != r.batch) {
-      throw UserError(fmt::format("the model is made for batches of {}, not {}; export it with an open first axis",
-                                  dim.dim_value(), r.batch));
+      throw UserError(fmt::format("input '{}' is made for batches of {}, not {}; export it with an open first axis",
+                                  printable(input.name()), dim.dim_value(), r.batch));
     }
     return r.batch;
   }
@@ -133,17 +134,18 @@ std::map<std::string, Shape> OnnxModel::input_shapes(const BuildRequest& request
     const auto& shape = input.type().tensor_type().shape();
     if (shape.dim_size() == 0) throw UserError(fmt::format("input '{}' has no batch axis", printable(input.name())));
     Shape here;
-    std::int64_t elements = 1;
     for (int i = 0; i < shape.dim_size(); ++i) {
       const std::int64_t size = size_of(input, i, request);
       const std::string& symbol = shape.dim(i).dim_param();
       if (!symbol.empty() && symbols.try_emplace(symbol, size).first->second != size) {
         throw UserError(fmt::format("'{}' stands for {} and for {}", printable(symbol), symbols[symbol], size));
       }
-      if (__builtin_mul_overflow(elements, std::max<std::int64_t>(size, 1), &elements) || elements > (1LL << 40)) {
-        throw UserError(fmt::format("input '{}' is too large", printable(input.name())));
-      }
       here.push_back(size);
+    }
+    try {
+      check_size({DType::kF64, here});  // the widest
+    } catch (const UserError& e) {
+      throw UserError(fmt::format("input '{}' is {}", printable(input.name()), e.what()));
     }
     if (!out.emplace(input.name(), here).second) {
       throw UserError(fmt::format("two inputs have the name '{}'", printable(input.name())));
@@ -175,7 +177,8 @@ std::int64_t OnnxModel::bound(std::string_view input) const {
   for (const auto& node : model_->graph().node()) {
     const std::string& op = node.op_type();
     const bool passes = op == "Cast" || op == "Identity" || op == "Unsqueeze" || op == "Squeeze" || op == "Reshape";
-    if (passes && node.input_size() > 0 && same.contains(node.input(0))) same.insert(node.output(0));
+    if (passes && node.input_size() > 0 && node.output_size() > 0 && same.contains(node.input(0)))
+      same.insert(node.output(0));
     if (op != "Gather" || node.input_size() < 2 || !same.contains(node.input(1))) continue;
     const auto table = tables.find(node.input(0));
     if (table == tables.end() || table->second->dims_size() == 0) continue;

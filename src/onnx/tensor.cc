@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "neap/error.h"
+#include "onnx/limits.h"
 #include "ops/evaluate.h"
 
 namespace neap::onnx {
@@ -128,13 +129,18 @@ std::shared_ptr<const MappedFile> ExternalFiles::open(const std::string& locatio
   const fs::path folder = fs::weakly_canonical(folder_.empty() ? fs::path(".") : folder_, error);
   const fs::path path = fs::weakly_canonical(folder / relative, error);
   const fs::path inside = path.lexically_relative(folder);
-  if (location.empty() || relative.is_absolute() || inside.empty() || *inside.begin() == "..") {
+  const bool is_path = !location.empty() && location.find('\0') == std::string::npos;
+  if (!is_path || relative.is_absolute() || inside.empty() || *inside.begin() == "..") {
     throw UserError(fmt::format("tensor '{}': its data lie in '{}', which is not inside the model's own folder",
                                 printable(tensor), printable(location)));
   }
-  auto file = std::make_shared<const MappedFile>(path);
-  files_.emplace(location, file);
-  return file;
+  try {
+    auto file = std::make_shared<const MappedFile>(path);
+    files_.emplace(location, file);
+    return file;
+  } catch (const UserError& e) {
+    throw UserError(fmt::format("tensor '{}': {}", printable(tensor), e.what()));
+  }
 }
 
 namespace {
@@ -169,11 +175,12 @@ std::shared_ptr<const Blob> ExternalFiles::range(const TensorProto& t) {
 }
 
 Shape shape_of(const TensorProto& t) {
+  if (t.dims_size() > kMaxRank) bad(t, fmt::format("{} dims are more than {}", t.dims_size(), kMaxRank));
   Shape shape;
   std::int64_t elements = 1;
   for (const std::int64_t dim : t.dims()) {
     if (dim < 0) bad(t, fmt::format("dim {} is negative", dim));
-    if (__builtin_mul_overflow(elements, std::max<std::int64_t>(dim, 1), &elements) || elements > (1LL << 48)) {
+    if (__builtin_mul_overflow(elements, std::max<std::int64_t>(dim, 1), &elements) || elements > kMaxTensor) {
       bad(t, "its dims multiply to more than fits");
     }
     shape.push_back(dim);
@@ -207,14 +214,14 @@ std::string raw_as(const TensorProto& like, std::span<const std::byte> f32) {
 Ints ints_of(const Constant& constant) {
   const Constant wide = constant.type.dtype == DType::kI64 ? constant : cast_to(constant, DType::kI64);
   Ints out(static_cast<std::size_t>(wide.type.elements()));
-  std::memcpy(out.data(), wide.data->data(), wide.data->size());
+  if (!out.empty()) std::memcpy(out.data(), wide.data->data(), wide.data->size());
   return out;
 }
 
 std::vector<double> reals_of(const Constant& constant) {
   const Constant single = constant.type.dtype == DType::kF32 ? constant : cast_to(constant, DType::kF32);
   std::vector<float> narrow(static_cast<std::size_t>(single.type.elements()));
-  std::memcpy(narrow.data(), single.data->data(), single.data->size());
+  if (!narrow.empty()) std::memcpy(narrow.data(), single.data->data(), single.data->size());
   return {narrow.begin(), narrow.end()};
 }
 

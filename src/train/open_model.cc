@@ -27,8 +27,8 @@ std::shared_ptr<const Model> open_onnx(const std::string& path) {
 }
 
 #ifdef NEAP_WITH_ONNX
-// A built-in model that can be saved as ONNX. Apart from BuiltinModel, since an application that links the library alone
-// has no ONNX.
+// A built-in model that can be saved as ONNX. Apart from BuiltinModel, since an application that links the library
+// alone has no ONNX.
 class SavedAsOnnx final : public Model {
  public:
   explicit SavedAsOnnx(std::shared_ptr<const Model> model) : model_(std::move(model)) {}

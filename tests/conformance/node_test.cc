@@ -13,7 +13,6 @@
 
 #include "onnx/importer.h"
 #include "ops/evaluate.h"
-#include "train/state.h"
 
 namespace neap::onnx {
 namespace {
@@ -103,12 +102,6 @@ std::map<std::string, Constant> run(const pb::ModelProto& model, const std::shar
   for (const auto& output : model.graph().output()) values[output.name()] = importer.result(output.name());
   const Graph graph = g.take();
   if (graph.find(kRandomInput)) throw Unsupported{"the random numbers are Neap's own"};
-  for (const Tensor& t : graph.tensors) {
-    if (!t.data || t.role == Role::kConstant) continue;
-    HostTensor weight(t.type);
-    weight.data = initial_value(t, 0);
-    leaves[t.name] = std::move(weight);
-  }
   const std::vector<HostTensor> all = evaluate(graph, leaves);
   std::map<std::string, Constant> out;
   for (const auto& [name, value] : values) {

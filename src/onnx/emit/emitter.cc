@@ -8,9 +8,9 @@
 #include <numeric>
 
 #include "graph/op.h"
+#include "graph/outside.h"
 #include "neap/error.h"
 #include "ops/shape_util/axes.h"
-#include "train/state.h"
 
 namespace neap::onnx {
 namespace {

@@ -10,8 +10,14 @@ namespace {
 
 constexpr double kNever = -1e29;  // added to a score, or put in its place: that key is not seen
 
+// A tensor with its axes in another order: axis j is axis perm[j] of `id`.
+struct Moved {
+  TensorId id;
+  Ints perm = {0, 1, 2, 3};
+};
+
 struct Scores {
-  TensorId q, k;  // [batch, heads, queries, depth], [batch, heads, depth, keys]
+  Moved q, k;  // [batch, heads, queries, depth], [batch, heads, depth, keys]
   double scale = 1;
   TensorId added;   // a mask that is added
   TensorId chosen;  // one that says which scores stay; the others become `never`
@@ -34,6 +40,32 @@ bool take_scale(const Match& m, TensorId& id, double& scale) {
   scale *= by->number;
   id = by->x;
   return true;
+}
+
+Ints composed(const Ints& first, const Ints& second) {
+  Ints out;
+  for (const std::int64_t axis : second) out.push_back(first[static_cast<std::size_t>(axis)]);
+  return out;
+}
+
+bool is_identity(const Ints& perm) {
+  for (std::size_t i = 0; i < perm.size(); ++i) {
+    if (perm[i] != static_cast<std::int64_t>(i)) return false;
+  }
+  return true;
+}
+
+// Down through transposes and, where `scale` is given, numbers that it is multiplied by.
+Moved origin_of(const Match& m, TensorId id, double* scale = nullptr) {
+  Moved out{id};
+  for (;;) {
+    if (const Node* t = m.from(out.id, "transpose")) {
+      out.perm = composed(perm_of(*t), out.perm);
+      out.id = t->inputs[0];
+    } else if (scale == nullptr || !take_scale(m, out.id, *scale)) {
+      return out;
+    }
+  }
 }
 
 // Attention has no gradient for its mask.
@@ -91,40 +123,28 @@ std::optional<Scores> scores_of(const Match& m, TensorId id) {
     return std::nullopt;
   }
   out.scale *= product->attrs.real("alpha", 1);
-  out.q = product->inputs[0];
-  out.k = product->inputs[1];
-  while (take_scale(m, out.q, out.scale)) {
-  }
-  while (take_scale(m, out.k, out.scale)) {
-  }
-  const bool has_heads = m.shape(out.q).rank() == 4 && m.shape(out.k).rank() == 4;
-  if (!has_heads || is_trained(m, out.added) || is_trained(m, out.chosen)) return std::nullopt;
+  const bool has_heads = m.shape(product->inputs[0]).rank() == 4 && m.shape(product->inputs[1]).rank() == 4;
+  if (!has_heads) return std::nullopt;
+  out.q = origin_of(m, product->inputs[0], &out.scale);
+  out.k = origin_of(m, product->inputs[1], &out.scale);
+  const bool has_axes = m.shape(out.q.id).rank() == 4 && m.shape(out.k.id).rank() == 4;  // no number added some
+  if (!has_axes || is_trained(m, out.added) || is_trained(m, out.chosen)) return std::nullopt;
   return out;
 }
 
-// Which of the nodes so far holds it: the tensor moved by `perm`, at best by leaving a transpose out.
-struct Mover {
-  const Match& m;
-  Replacement& r;
+// The tensor with its axes in this order, by one transpose at most.
+TensorId move(Replacement& r, const Moved& x, const Ints& perm) {
+  const Ints whole = composed(x.perm, perm);
+  if (is_identity(whole)) return x.id;
+  r.nodes.push_back({.op = &op_named("transpose"), .inputs = {x.id}, .attrs = {{"perm", whole}}});
+  return made(r.nodes.size() - 1);
+}
 
-  TensorId operator()(TensorId id, const Ints& perm) {
-    if (const Node* t = m.from(id, "transpose")) {
-      const Ints first = perm_of(*t);
-      Ints whole;
-      for (const std::int64_t axis : perm) whole.push_back(first[static_cast<std::size_t>(axis)]);
-      bool is_same = true;
-      for (std::size_t i = 0; i < whole.size(); ++i) is_same = is_same && whole[i] == static_cast<std::int64_t>(i);
-      if (is_same) return t->inputs[0];
-      return add(t->inputs[0], whole);
-    }
-    return add(id, perm);
-  }
-
-  TensorId add(TensorId id, const Ints& perm) {
-    r.nodes.push_back({.op = &op_named("transpose"), .inputs = {id}, .attrs = {{"perm", perm}}});
-    return made(r.nodes.size() - 1);
-  }
-};
+Shape shape_of(const Match& m, const Moved& x) {
+  Shape out;
+  for (const std::int64_t axis : x.perm) out.push_back(m.shape(x.id)[static_cast<int>(axis)]);
+  return out;
+}
 
 // A mask that attention takes: four axes, each as long as the scores' or 1.
 bool fits(const Match& m, TensorId mask, const Shape& scores) {
@@ -155,17 +175,17 @@ std::optional<Replacement> rule(const Match& m, const Node& node) {
   for (const TensorId mask : {scores->added, scores->chosen}) {
     if (mask && !fits(m, mask, shape)) return std::nullopt;
   }
-  const Shape& q = m.shape(scores->q);
-  const Shape& k = m.shape(scores->k);
-  const Shape& v = m.shape(node.inputs[1]);
+  const Moved values = origin_of(m, node.inputs[1]);
+  const Shape q = shape_of(m, scores->q);
+  const Shape k = shape_of(m, scores->k);
+  const Shape v = shape_of(m, values);
   const bool is_even = q[0] == k[0] && q[1] == k[1] && v[0] == q[0] && v[1] == q[1] && v[3] == q[3];
   if (!is_even) return std::nullopt;
 
   Replacement r;
-  Mover move{m, r};
-  const TensorId q2 = move(scores->q, {0, 2, 1, 3});
-  const TensorId k2 = move(scores->k, {0, 3, 1, 2});
-  const TensorId v2 = move(node.inputs[1], {0, 2, 1, 3});
+  const TensorId q2 = move(r, scores->q, {0, 2, 1, 3});
+  const TensorId k2 = move(r, scores->k, {0, 3, 1, 2});
+  const TensorId v2 = move(r, values, {0, 2, 1, 3});
   TensorId mask = scores->added ? scores->added : scores->chosen;
   if (scores->added && scores->chosen) {
     r.nodes.push_back({.op = &op_named("where"), .inputs = {scores->chosen, scores->added, scores->never}});
@@ -181,7 +201,7 @@ std::optional<Replacement> rule(const Match& m, const Node& node) {
   while (!inputs.back()) inputs.pop_back();
   r.nodes.push_back({.op = &op_named("attention"), .inputs = inputs, .attrs = attrs});
   const std::size_t at = r.nodes.size() - 1;
-  move.add(made(at), {0, 2, 1, 3});
+  move(r, {made(at)}, {0, 2, 1, 3});
   r.outputs = {{at + 1, 0}};
   return r;
 }
@@ -191,12 +211,8 @@ std::optional<Replacement> joined(const Match& m, const Node& node) {
   if (node.op->name != "transpose") return std::nullopt;
   const Node* first = m.from(node.inputs[0], "transpose");
   if (first == nullptr) return std::nullopt;
-  Ints whole;
-  bool is_same = true;
-  for (const std::int64_t axis : perm_of(node)) {
-    whole.push_back(perm_of(*first)[static_cast<std::size_t>(axis)]);
-    is_same = is_same && whole.back() == static_cast<std::int64_t>(whole.size()) - 1;
-  }
+  const Ints whole = composed(perm_of(*first), perm_of(node));
+  const bool is_same = is_identity(whole);
   const char* op = is_same ? "identity" : "transpose";
   Attrs attrs;
   if (!is_same) attrs.set("perm", whole);

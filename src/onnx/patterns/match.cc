@@ -84,23 +84,22 @@ class Copy {
     for (std::size_t i = 0; i < node.outputs.size(); ++i) map(node.outputs[i], out_.at(id).outputs[i]);
   }
 
-  void replace(const Node& node, const Replacement& r) {
+  // False, and nothing changed that counts, when the replacement does not fit.
+  bool replace(const Node& node, const Replacement& r) {
     std::vector<std::vector<TensorId>> results;
-    for (std::size_t n = 0; n < r.nodes.size(); ++n) {
-      Node copy = r.nodes[n];
-      for (TensorId& id : copy.inputs) {
-        if (!id) continue;
-        const bool is_made = (id.index & kMade) != 0;
-        id = is_made ? results.at((id.index & ~kMade) >> 8U).at(id.index & 0xFFU) : of(id);
-      }
-      copy.name = unique(fmt::format("{}.{}", node.layer, copy.op->name));
-      copy.layer = node.layer;
-      const NodeId id = out_.append(std::move(copy));
-      results.push_back(out_.at(id).outputs);
+    try {
+      results = append(node, r);
+    } catch (const UserError&) {
+      return false;
     }
     for (std::size_t i = 0; i < r.outputs.size(); ++i) {
-      map(node.outputs[i], results.at(r.outputs[i].first).at(r.outputs[i].second));
+      const TensorId to = results.at(r.outputs[i].first).at(r.outputs[i].second);
+      if (!(out_.at(to).type == from_.at(node.outputs[i]).type)) return false;
     }
+    for (std::size_t i = 0; i < r.outputs.size(); ++i) {
+      map(node.outputs[i], results[r.outputs[i].first][r.outputs[i].second]);
+    }
+    return true;
   }
 
   Graph finish() {
@@ -109,6 +108,27 @@ class Copy {
   }
 
  private:
+  std::vector<std::vector<TensorId>> append(const Node& node, const Replacement& r) {
+    std::vector<std::vector<TensorId>> results;
+    for (std::size_t n = 0; n < r.nodes.size(); ++n) {
+      Node copy = r.nodes[n];
+      for (TensorId& id : copy.inputs) {
+        if (!id) continue;
+        const bool is_made = (id.index & kMade) != 0;
+        id = is_made ? results.at((id.index & ~kMade) >> 8U).at(id.index & 0xFFU) : of(id);
+      }
+      if (copy.op->name == "identity") {
+        results.push_back(copy.inputs);
+        continue;
+      }
+      copy.name = unique(fmt::format("{}.{}", node.layer, copy.op->name));
+      copy.layer = node.layer;
+      const NodeId id = out_.append(std::move(copy));
+      results.push_back(out_.at(id).outputs);
+    }
+    return results;
+  }
+
   std::string unique(const std::string& name) {
     std::string out = name;
     for (int i = 2; out_.has_name(out) || from_.has_name(out); ++i) out = fmt::format("{}.{}", name, i);
@@ -125,11 +145,8 @@ class Copy {
 Graph rewrite_with(const Graph& graph, const std::vector<std::optional<Replacement>>& replacements) {
   Copy copy(graph);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (replacements[i]) {
-      copy.replace(graph.nodes[i], *replacements[i]);
-    } else {
-      copy.keep(graph.nodes[i]);
-    }
+    const bool is_replaced = replacements[i] && copy.replace(graph.nodes[i], *replacements[i]);
+    if (!is_replaced) copy.keep(graph.nodes[i]);
   }
   return prune(copy.finish());
 }

@@ -43,7 +43,8 @@ class Match {
 };
 
 // What a pass puts in a node's place: nodes that may read any tensor made before it; the last one's outputs take the
-// place of the replaced node's, output by output.
+// place of the replaced node's, output by output. An identity stands for the tensor that it reads. Where the types come
+// out otherwise (a number of the pattern was a tensor that broadcasts, say) the node stays as it is.
 struct Replacement {
   std::vector<Node> nodes;                                   // op, inputs, attrs; inputs may name `made` tensors
   std::vector<std::pair<std::size_t, std::size_t>> outputs;  // of the replaced node's output i: (node, output)

@@ -1,13 +1,23 @@
 // If and Loop where they fold, and Scan: their bodies are laid out one run behind the other.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "neap/error.h"
 #include "onnx/context.h"
+#include "onnx/limits.h"
 
 namespace neap::onnx {
 namespace {
 
-constexpr std::int64_t kMaxRuns = 4096;
+bool any_failed(const std::vector<Operand>& results) {
+  return std::any_of(results.begin(), results.end(), [](const Operand& x) { return x.failed; });
+}
+
+// The cause was reported by the node inside.
+void give_up(Context& c) {
+  for (Operand& x : c.outputs()) x = {.failed = true};
+}
 
 void choose(Context& c) {
   const bool takes_then = c.integer(0) != 0;
@@ -49,9 +59,12 @@ void loop(Context& c) {
     std::vector<Operand> operands = {operand_of(make_scalar(run)), truth()};
     operands.insert(operands.end(), carried.begin(), carried.end());
     std::vector<Operand> results = c.run_subgraph("body", std::move(operands));
+    if (any_failed(results)) return give_up(c);
     if (results.size() < 1 + states) throw UserError("the body gives too few results");
     if (!results[0].constant) throw UserError("whether the loop goes on must be known before training starts");
-    goes_on = ints_of(*results[0].constant).at(0) != 0;
+    const Ints answer = ints_of(*results[0].constant);
+    if (answer.size() != 1) throw UserError("whether the loop goes on must be one value");
+    goes_on = answer[0] != 0;
     carried.assign(results.begin() + 1, results.begin() + 1 + static_cast<std::ptrdiff_t>(states));
     scans.resize(results.size() - 1 - states);
     for (std::size_t i = 0; i < scans.size(); ++i) scans[i].push_back(results[1 + states + i]);
@@ -61,8 +74,9 @@ void loop(Context& c) {
 }
 
 void scan(Context& c) {
-  const auto scanned = static_cast<std::size_t>(c.integer("num_scan_inputs"));
-  if (scanned == 0 || scanned > c.inputs()) throw UserError("num_scan_inputs does not fit");
+  const std::int64_t count = c.integer("num_scan_inputs");
+  if (count < 1 || count > static_cast<std::int64_t>(c.inputs())) throw UserError("num_scan_inputs does not fit");
+  const auto scanned = static_cast<std::size_t>(count);
   const std::size_t states = c.inputs() - scanned;
   const Ints in_axes = c.ints("scan_input_axes", Ints(scanned, 0));
   const Ints in_directions = c.ints("scan_input_directions", Ints(scanned, 0));
@@ -88,6 +102,7 @@ void scan(Context& c) {
       operands.push_back({.type = c.g.type(value), .value = value});
     }
     const std::vector<Operand> results = c.run_subgraph("body", std::move(operands));
+    if (any_failed(results)) return give_up(c);
     if (results.size() < states) throw UserError("the body gives too few results");
     carried.assign(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(states));
     scans.resize(results.size() - states);

@@ -6,6 +6,7 @@
 
 #include "neap/error.h"
 #include "onnx/context.h"
+#include "onnx/limits.h"
 
 namespace neap::onnx {
 namespace {
@@ -27,6 +28,11 @@ Geometry geometry_of(const Context& c, Ints kernel) {
   for (std::size_t i = 0; i < n; ++i) {
     if (out.strides[i] < 1 || out.dilations[i] < 1 || out.kernel[i] < 1) {
       throw UserError("kernel, strides and dilations must be positive");
+    }
+  }
+  for (const Ints* settings : {&out.kernel, &out.strides, &out.dilations, &out.pads}) {
+    for (const std::int64_t value : *settings) {
+      if (value < -kMaxSetting || value > kMaxSetting) throw UserError(fmt::format("{} is out of range", value));
     }
   }
   return out;
@@ -144,7 +150,7 @@ void pool(Context& c) {
   if (!is_max) attrs.set("count_include_pad", c.integer("count_include_pad", 0));
   const DType type = c.dtype(0);
   const Value x = c.cast(c.moved(0, channels_last(c.rank(0))), DType::kF32);
-  const Values y = c.g.add(is_max ? "max_pool" : "average_pool", {x}, attrs);
+  const Values y = c.add_all(is_max ? "max_pool" : "average_pool", {x}, attrs);
   finish(c, c.cast(y[0], type));
   if (!c.wants(1)) return;
   attrs.set("shape", c.g.shape(x));

@@ -74,11 +74,11 @@ void one_hot(Context& c) {
 }
 
 void top_k(Context& c) {
-  const Values y = c.g.add("top_k", {c.in(0)},
-                           {{"k", c.integer(1)},
-                            {"axis", c.integer("axis", -1)},
-                            {"largest", c.integer("largest", 1)},
-                            {"sorted", c.integer("sorted", 1)}});
+  const Values y = c.add_all("top_k", {c.in(0)},
+                             {{"k", c.integer(1)},
+                              {"axis", c.integer("axis", -1)},
+                              {"largest", c.integer("largest", 1)},
+                              {"sorted", c.integer("sorted", 1)}});
   c.out(0, y[0]);
   c.out(1, y[1]);
 }

@@ -29,10 +29,10 @@ void batch_norm(Context& c) {
   Attrs attrs;
   Values s;
   if (trains) {
-    s = c.g.add("batch_stats", {x}, {{"epsilon", epsilon}});
+    s = c.add_all("batch_stats", {x}, {{"epsilon", epsilon}});
     const bool is_state = c.operand(3).weight && c.operand(4).weight;
     if (is_state) {
-      c.g.add("running_stats", {c.in(3), c.in(4), s[0], s[2]}, {{"rate", 1 - momentum}});
+      c.add_all("running_stats", {c.in(3), c.in(4), s[0], s[2]}, {{"rate", 1 - momentum}});
       c.out(1, c.operand(3));
       c.out(2, c.operand(4));
     } else {
@@ -40,7 +40,7 @@ void batch_norm(Context& c) {
       if (c.wants(2)) c.out(2, moved_on(c, 4, s[2], momentum));
     }
   } else {
-    s = c.g.add("frozen_stats", {c.in(3), c.in(4)}, {{"epsilon", epsilon}});
+    s = c.add_all("frozen_stats", {c.in(3), c.in(4)}, {{"epsilon", epsilon}});
     attrs.set("frozen", std::int64_t{1});
     if (c.wants(1)) c.out(1, c.operand(3));
     if (c.wants(2)) c.out(2, c.operand(4));
@@ -60,7 +60,7 @@ void layer_norm(Context& c) {
   Values x = {c.in(0), fitted(1)};
   if (c.has(2)) x.push_back(fitted(2));
   const Values y =
-      c.g.add("layer_norm", x, {{"epsilon", c.real("epsilon", 1e-5F)}, {"axis", static_cast<std::int64_t>(axis)}});
+      c.add_all("layer_norm", x, {{"epsilon", c.real("epsilon", 1e-5F)}, {"axis", static_cast<std::int64_t>(axis)}});
   c.out(0, y[0]);
   Shape outer;
   for (int i = 0; i < rank; ++i) outer.push_back(i < axis ? c.shape(0)[i] : Dim(1));

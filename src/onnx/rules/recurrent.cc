@@ -156,7 +156,7 @@ class Layer {
   // Blocks of rows put into Neap's order of gates.
   Value reordered(Value rows) {
     if (!rows || family_.gates == 1) return rows;
-    const Values blocks = c_.g.add("split", {rows}, {{"axis", std::int64_t{0}}, {"parts", family_.gates}});
+    const Values blocks = c_.add_all("split", {rows}, {{"axis", std::int64_t{0}}, {"parts", family_.gates}});
     Values out;
     for (const std::int64_t at : family_.order) out.push_back(blocks[static_cast<std::size_t>(at)]);
     return c_.add("concat", out, {{"axis", std::int64_t{0}}});
@@ -179,7 +179,7 @@ class Layer {
       if (family_.gates == 1) attrs.set("activation", std::string(d.functions[0].name == "Relu" ? "relu" : "tanh"));
       Values in = {x, w, r, wb, rb, lengths_, d.h};
       if (family_.has_cell) in.push_back(d.c);
-      const Values y = c_.g.add(family_.chunk, in, attrs);
+      const Values y = c_.add_all(family_.chunk, in, attrs);
       out.push_back(y[0]);
       d.h = y[1];
       if (family_.has_cell) d.c = y[4];

@@ -134,7 +134,7 @@ void split(Context& c) {
   }
   Perm axes;
   const Value x = c.as_it_is(0, axes);
-  const Values parts = c.g.add("split", {x}, {{"axis", physical(axes, axis)}, {"sizes", sizes}});
+  const Values parts = c.add_all("split", {x}, {{"axis", physical(axes, axis)}, {"sizes", sizes}});
   for (std::size_t i = 0; i < parts.size(); ++i) c.out(i, parts[i], axes);
 }
 
