@@ -1,8 +1,10 @@
 # Short names for what one does here; `make` alone lists them. The build itself is CMake's.
+# PREFIX, DESTDIR: where `make install` puts things.
 # JOBS: compilers and tests at once.  CMAKE_FLAGS: more settings, as in CMAKE_FLAGS=-DNEAP_ONEDNN=OFF.
 # FUZZ_SECONDS: how long `make fuzz` looks.
 JOBS ?= $(shell nproc)
 CMAKE_FLAGS ?=
+PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 
 CONFIGURE = cmake -S . -G Ninja --log-level=NOTICE $(CMAKE_FLAGS)
@@ -10,7 +12,7 @@ CONFIGURE = cmake -S . -G Ninja --log-level=NOTICE $(CMAKE_FLAGS)
 CTEST = OMP_WAIT_POLICY=passive ctest -j2 --output-on-failure --no-label-summary --test-dir
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-sanitized fuzz conformance models bench lint format clean
+.PHONY: help setup build install demo test test-sanitized fuzz conformance models bench lint format clean
 
 help:            ## this list
 	@awk -F ' *## *' '/^[a-z-]+:.*##/ {sub(":.*", "", $$1); printf "make %-16s%s\n", $$1, $$2}' Makefile
@@ -21,6 +23,11 @@ setup:           ## install the Debian packages that are missing
 build: setup     ## the program, optimised: build/neap
 	@$(CONFIGURE) -B build
 	@ninja -C build -j$(JOBS) neap
+
+install: setup   ## program, libraries and headers into PREFIX
+	@$(CONFIGURE) -B build
+	@ninja -C build -j$(JOBS) neap
+	@cmake --install build --prefix $(PREFIX) | tail -n 1
 
 demo: build      ## train a small network on Fashion-MNIST
 	@scripts/demo.sh
@@ -46,8 +53,9 @@ conformance: setup  ## the ONNX project's own operator tests: passed, unsupporte
 	@ninja -C build -j$(JOBS) onnx_node_test
 	@tests/conformance/run.py
 
-models: build    ## models exported from PyTorch: import, train, export; losses compared with PyTorch's
+models: build    ## models exported from PyTorch: import, train, export; losses compared with PyTorch's; built-in ones saved
 	@tests/models/run.py
+	@build/models-venv/bin/python tests/models/builtin.py
 
 bench: build     ## compare with peers; writes bench/RESULTS.md
 	@scripts/bench.sh

@@ -5,7 +5,7 @@ set -euo pipefail
 
 # Build and test. Fashion-MNIST and the King James Bible are the data of demo and tests.
 packages=(g++ cmake ninja-build ccache pkg-config
-          libdnnl-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libonnx-dev libprotobuf-dev protobuf-compiler
+          libdnnl-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev liburing-dev libonnx-dev libprotobuf-dev protobuf-compiler
           libgtest-dev libbenchmark-dev dataset-fashion-mnist bible-kjv python3 python3-venv)
 # clang-tidy 14, Debian's default, does not know std::source_location of g++ 12; 16 does.
 lint_packages=(clang-format clang-tidy-16)

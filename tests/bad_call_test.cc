@@ -32,7 +32,6 @@ TEST(BadCall, Flags) {
   expect_refused("train mlp --resume", "--checkpoint");
   expect_refused("train mlp --eval validation", "--validation");
   expect_refused("train mlp --save weights.txt", "weights.txt");
-  expect_refused("train mlp --save mlp.onnx", ".safetensors");
   expect_refused("train mlp --loss mse", "mse");
   expect_refused("train mlp --loss hinge", "hinge");
   expect_refused("train mlp --bn maybe", "maybe");

@@ -7,9 +7,12 @@
 #include "graph/op.h"
 #include "ops/evaluate.h"
 #include "plan/plan.h"
+#include "plan/schedule.h"
 #include "plan/simulate.h"
 #include "plan/validate.h"
 #include "plan/views.h"
+#include "policy/spill.h"
+#include "pool/spill_store.h"
 #include "runtime/executor.h"
 #include "tests/random_graph.h"
 #include "train/optimizer.h"
@@ -20,10 +23,38 @@ namespace {
 
 Decisions random_decisions(const Graph& graph, std::uint64_t seed) {
   RandomStream random(seed);
+  const std::vector<Window> views = find_views(graph);
   Decisions out;
-  for (const Tensor& t : graph.tensors) {
+  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
+    const Tensor& t = graph.tensors[i];
     const bool may_go = t.producer && !graph.at(t.producer).op->side_effects();
-    out.residency.push_back(may_go && random.below(2) == 0 ? Residency::kRecompute : Residency::kKeep);
+    const auto draw = random.below(4);
+    const bool leaves = draw == 1 && may_go && can_spill(graph, views, {i});
+    out.residency.push_back(leaves                ? Residency::kSpill
+                            : may_go && draw >= 2 ? Residency::kRecompute
+                                                  : Residency::kKeep);
+  }
+  constexpr std::int64_t kFlights[] = {0, 1000, 1 << 20};
+  out.flight_bytes = kFlights[random.below(3)];
+  out.early_updates = random.below(2) == 0;
+  out.link = {.write_bytes_per_ms = 1e3, .read_bytes_per_ms = 1e3};
+  return out;
+}
+
+// Small graphs have small tensors: all that can leave, in the order of their numbers.
+std::vector<TensorId> spill_order_for_test(const Graph& graph) {
+  const std::vector<Window> views = find_views(graph);
+  const Decisions base = store_all(graph);
+  std::vector<bool> is_read(graph.tensors.size());
+  for (const Node& node : graph.nodes) {
+    for (const TensorId id : node.inputs) {
+      if (id && node.phase == Phase::kBackward) is_read[views[id.index].root.index] = true;
+    }
+  }
+  std::vector<TensorId> out;
+  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
+    const bool is_kept = is_read[i] && base.residency[i] == Residency::kKeep;
+    if (is_kept && can_spill(graph, views, {i})) out.push_back({i});
   }
   return out;
 }
@@ -52,7 +83,8 @@ class PlanProperty : public testing::TestWithParam<int> {};
 TEST_P(PlanProperty, EveryPlanIsValidAndGivesTheBitsOfPlainMemory) {
   const auto seed = static_cast<std::uint64_t>(GetParam());
   const auto device = make_cpu_device(2);
-  const Program program = prepare(random_training_graph(seed), *device);
+  Program program = prepare(random_training_graph(seed), *device);
+  program.costs.ms.assign(program.graph.nodes.size(), 0.01);
   const Graph& graph = program.graph;
   const auto leaves = leaves_of(graph);
   const auto want = evaluate(graph, leaves);
@@ -64,7 +96,8 @@ TEST_P(PlanProperty, EveryPlanIsValidAndGivesTheBitsOfPlainMemory) {
     ASSERT_FALSE(error) << *error;
     const auto arena = device->make_arena(plan.peak_bytes, true);
     std::memset(arena->base(), 0xEE, static_cast<std::size_t>(plan.peak_bytes));
-    Executor executor(program, plan, *device, *arena);
+    const auto store = make_spill_store(plan.slots, {.host_ram_bytes = seed % 2 == 0 ? 1 << 20 : 0});
+    Executor executor(program, plan, *device, *arena, store.get());
     for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
       if (!graph.tensors[i].producer) executor.write({i}, leaves.at(graph.tensors[i].name).data.data());
     }
@@ -111,6 +144,39 @@ TEST(Validate, SeesEveryKindOfDamage) {
     }
   }
   EXPECT_GT(tried, 10);
+  EXPECT_EQ(unseen, 0);
+}
+
+// The same for transfers.
+TEST(Validate, SeesDamagedTransfers) {
+  const auto device = make_cpu_device(2);
+  Program program = prepare(random_training_graph(7), *device);
+  program.costs.ms.assign(program.graph.nodes.size(), 1);
+  const Graph& graph = program.graph;
+  const std::vector<TensorId> order = spill_order_for_test(graph);
+  ASSERT_GT(order.size(), 2U);
+  const Link link = {.write_bytes_per_ms = 100, .read_bytes_per_ms = 100};
+  const Plan sound =
+      std::get<Plan>(make_plan(graph, program.costs, spill_first(graph, order, order.size(), 1 << 20, link)));
+  ASSERT_FALSE(validate(sound, graph, program.costs)) << *validate(sound, graph, program.costs);
+  int unseen = 0;
+  int tried = 0;
+  for (std::size_t i = 0; i < sound.instructions.size(); ++i) {
+    if (!is_transfer(sound.instructions[i].action)) continue;
+    ++tried;
+    Plan missing = sound;
+    missing.instructions.erase(missing.instructions.begin() + static_cast<std::ptrdiff_t>(i));
+    for (Block& b : missing.blocks) {
+      b.lower -= b.lower > i ? 1 : 0;
+      b.upper -= b.upper > i ? 1 : 0;
+    }
+    unseen += validate(missing, graph, program.costs) ? 0 : 1;
+    Plan moved = sound;
+    moved.instructions[i].slot.index =
+        (moved.instructions[i].slot.index + 1) % static_cast<std::uint32_t>(order.size());
+    unseen += validate(moved, graph, program.costs) ? 0 : 1;
+  }
+  EXPECT_GT(tried, 8);
   EXPECT_EQ(unseen, 0);
 }
 

@@ -89,6 +89,33 @@ TEST(Training, FrozenLayersStayAndTakeNoGradient) {
   EXPECT_LT(frozen["state_bytes"], all["state_bytes"]);  // no moments for what is not trained
 }
 
+// What leaves the arena comes back to the same bits: from the disk, from RAM, from a slow disk, and when bytes are
+// lost.
+TEST(Training, SpillingChangesNoBit) {
+  const std::string run = "train lstm-lm:hidden=128,vocab=64 --batch 16 --length 64 --steps 5";
+  const Json stored = summary_of(run + " --policy store-all");
+  for (const char* how :
+       {"--budget 75%", "--budget min", "--budget 75% --host-ram 64MiB", "--budget 75% --host-ram 1MiB",
+        "--budget 75% --spill-write-rate 2e8 --spill-read-rate 2e8", "--budget 95% --spill-fault 3"}) {
+    const Json spilled = summary_of(run + " --policy spill " + how);
+    ASSERT_TRUE(spilled.contains("weights_hash")) << how;
+    EXPECT_EQ(spilled["weights_hash"], stored["weights_hash"]) << how;
+    EXPECT_EQ(spilled["violations"], 0) << how;
+    EXPECT_LE(spilled["peak_bytes"], spilled["budget_bytes"]) << how;
+    EXPECT_LT(spilled["peak_bytes"], stored["peak_bytes"]) << how;
+  }
+}
+
+TEST(Training, SpillFoldersThatCannotBeUsedEndBeforeTheFirstStep) {
+  const Outcome o = run_neap(
+      "train lstm-lm:hidden=128,vocab=64 --batch 16 --length 64 --steps 1 --policy spill --budget 75% "
+      "--spill-dir /no/such/folder");
+  EXPECT_EQ(o.status, 2);
+  EXPECT_NE(o.err.find("/no/such/folder"), std::string::npos) << o.err;
+  const Outcome small = run_neap("train mlp --steps 1 --policy spill --budget 1MiB");
+  EXPECT_EQ(small.status, 3) << small.err;
+}
+
 TEST(Training, EveryModelTrainsOnSyntheticData) {
   for (const char* model : {"mlp", "cnn", "resnet20 --batch 4", "resnet18 --batch 2 --image 32",
                             "resnet50 --batch 2 --image 64", "gpt-mini --batch 1 --length 32",

@@ -49,8 +49,9 @@ class Model {
   // What a user should know before training: "exported for inference: ...". One line each.
   virtual std::vector<std::string> notes() const;
 
-  // The model with other weights, as a file of the kind that it came from. UserError when it came from none.
-  virtual void save(const std::string& path, const WeightReader& weight) const;
+  // The model with other weights, as a file; `request`: what the graph was built for that has them. UserError when the
+  // model has no such form (see save_onnx() in neap/onnx.h for one).
+  virtual void save(const std::string& path, const BuildRequest& request, const WeightReader& weight) const;
 };
 
 // A built-in model with its parameters ("lstm-lm:hidden=1024") or a file (FILE.onnx). UserError names what is not

@@ -45,9 +45,14 @@ struct TrainOptions {
   std::int64_t image = 0;
   std::uint64_t seed = 0;
   std::string device = "cpu";
-  int threads = 0;     // 0: as many as there are
-  std::string budget;  // "512MiB", "50%", "min"; empty: none
-  std::string policy = "adaptive";
+  int threads = 0;                  // 0: as many as there are
+  std::string budget;               // "512MiB", "50%", "min"; empty: none
+  std::string policy = "adaptive";  // adaptive, store-all, spill
+  std::string spill_dir;            // where the spill file lies (it has no name); empty: the system's temporary folder
+  std::int64_t host_ram = 0;        // bytes of RAM beside the arena that spilled tensors may use, before the disk
+  double spill_write_rate = 0;      // bytes/s, for tests: the disk is no faster than this; 0: as fast as it is
+  double spill_read_rate = 0;
+  std::int64_t spill_fault = 0;  // for tests: the read with this number comes back changed
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
   bool shuffle = true;

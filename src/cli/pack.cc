@@ -51,7 +51,7 @@ int run(const PackCommand& c) {
   const auto start = Clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   const PackLimits limits{.steps = kNoCapacity,
-                          .improve_steps = 300'000'000 + 50'000 * static_cast<std::int64_t>(table.items.size()),
+                          .improve_steps = 300'000'000 + 80'000 * static_cast<std::int64_t>(table.items.size()),
                           .is_over = [&] { return seconds() > c.time_limit; }};
   const PackProblem problem{.items = table.items, .capacity = capacity};
   const Packing packing = pack(problem, limits);

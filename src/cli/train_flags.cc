@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/bytes.h"
 #include "neap/error.h"
 #include "train/schedule.h"
 
@@ -19,7 +20,16 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
   app.add_option("--device", o.device, "cpu, cuda or null")->check(CLI::IsMember({"cpu", "cuda", "null"}));
   app.add_option("--threads", o.threads, "threads to compute with")->check(CLI::Range(1, 1024));
   app.add_option("--budget", o.budget, "bytes, 512MiB, min, or a share of what storing everything needs: 50%");
-  app.add_option("--policy", o.policy, "what becomes of activations")->check(CLI::IsMember({"adaptive", "store-all"}));
+  app.add_option("--policy", o.policy, "what becomes of activations")
+      ->check(CLI::IsMember({"adaptive", "store-all", "spill"}));
+  app.add_option("--spill-dir", o.spill_dir, "folder on a fast disk for what leaves the arena");
+  app.add_option_function<std::string>(
+      "--host-ram", [&o](const std::string& text) { o.host_ram = parse_bytes(text); },
+      "RAM beside the arena for what leaves it, before the disk");
+  // Settings of tests.
+  app.add_option("--spill-write-rate", o.spill_write_rate)->group("");
+  app.add_option("--spill-read-rate", o.spill_read_rate)->group("");
+  app.add_option("--spill-fault", o.spill_fault)->group("");
 }
 
 void add_optimizer_flags(CLI::App& app, TrainFlags& flags) {

@@ -13,6 +13,8 @@ inline constexpr std::int64_t kGiB = 1024 * kMiB;
 
 // Every block in an arena starts at a multiple of this: a cache line, and a full AVX-512 vector.
 inline constexpr std::int64_t kAlignment = 64;
+// What a disk past the cache, and the system's memory, come in.
+inline constexpr std::int64_t kPage = 4096;
 
 constexpr std::int64_t align_up(std::int64_t bytes, std::int64_t alignment = kAlignment) {
   return (bytes + alignment - 1) / alignment * alignment;

@@ -1,6 +1,9 @@
 // A trained model back into a file: the structure as it was read, with other values in the initializers.
 #include <fmt/format.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include <algorithm>
+#include <exception>
 #include <map>
 #include <optional>
 
@@ -85,23 +88,55 @@ bool wants_second_file(const pb::ModelProto& model) {
   std::size_t bytes = 0;
   for (const auto& t : model.graph().initializer()) {
     if (t.data_location() == pb::TensorProto::EXTERNAL) return true;
-    bytes += t.ByteSizeLong();
+    const bool is_open = t.raw_data().empty();  // its values come later
+    bytes += is_open ? std::max(t.ByteSizeLong(), sizeof(float) * static_cast<std::size_t>(shape_of(t).count()))
+                     : t.ByteSizeLong();
   }
   return bytes > kLargestInline;
 }
 
+// Bytes go to the file as they are made: the model is in memory once.
+class ToFile final : public google::protobuf::io::CopyingOutputStream {
+ public:
+  explicit ToFile(AtomicFile& file) : file_(file) {}
+  // An exception must not pass through protobuf's destructors.
+  bool Write(const void* bytes, int size) override {
+    try {
+      file_.write({static_cast<const std::byte*>(bytes), static_cast<std::size_t>(size)});
+      return true;
+    } catch (...) {
+      error_ = std::current_exception();
+      return false;
+    }
+  }
+  void check() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  AtomicFile& file_;
+  std::exception_ptr error_;
+};
+
+void write_proto(const pb::ModelProto& model, AtomicFile& file, const std::filesystem::path& path) {
+  const bool fits = model.ByteSizeLong() <= static_cast<std::size_t>(INT32_MAX);
+  if (!fits) throw UserError(fmt::format("'{}' is too large for one file", path.string()));
+  ToFile to(file);
+  google::protobuf::io::CopyingOutputStreamAdaptor stream(&to);
+  const bool is_whole = model.SerializeToZeroCopyStream(&stream) && stream.Flush();
+  to.check();
+  require(is_whole, "an ONNX model is written as a whole");
+}
+
 }  // namespace
 
-void write_model(const pb::ModelProto& model, ExternalFiles& files, const std::filesystem::path& path,
-                 const WeightReader& weight) {
-  pb::ModelProto out = model;
-  give_own_values(*out.mutable_graph(), weight);
+void write_filled(pb::ModelProto& model, const std::filesystem::path& path, const ValuesOf& read) {
   std::optional<AtomicFile> second;
   const SecondFile beside(path);
   if (wants_second_file(model)) second.emplace(beside.path);
   std::uint64_t end = 0;
-  for (pb::TensorProto& t : *out.mutable_graph()->mutable_initializer()) {
-    std::string values = values_of(t, files, weight);
+  for (pb::TensorProto& t : *model.mutable_graph()->mutable_initializer()) {
+    std::string values = read(t);
     clear_values(t);
     if (!second || values.size() < kInlineBytes) {
       t.set_raw_data(std::move(values));
@@ -114,12 +149,17 @@ void write_model(const pb::ModelProto& model, ExternalFiles& files, const std::f
     end += gap.size() + values.size();
   }
   AtomicFile file(path);
-  std::string bytes;
-  if (!out.SerializeToString(&bytes)) throw UserError(fmt::format("'{}' is too large for one file", path.string()));
-  file.write(bytes);
+  write_proto(model, file, path);
   if (second) second->commit();
   file.commit();
   if (second) beside.remove_old();
+}
+
+void write_model(const pb::ModelProto& model, ExternalFiles& files, const std::filesystem::path& path,
+                 const WeightReader& weight) {
+  pb::ModelProto out = model;
+  give_own_values(*out.mutable_graph(), weight);
+  write_filled(out, path, [&](const pb::TensorProto& t) { return values_of(t, files, weight); });
 }
 
 }  // namespace neap::onnx

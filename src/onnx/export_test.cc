@@ -49,7 +49,7 @@ TEST(OnnxExport, StructureAndNamesStayWeightsAreReplaced) {
   const TempDir dir;
   Maker m = small();
   const Weights trained({{"w", {1, 2, 3, 4}}});
-  OnnxModel(m.shared(), "m.onnx").save((dir / "out.onnx").string(), trained.reader());
+  OnnxModel(m.shared(), "m.onnx").save((dir / "out.onnx").string(), {}, trained.reader());
   const auto out = parse_model(dir / "out.onnx");
   EXPECT_EQ(floats_of(*out, "w", dir / "out.onnx"), (std::vector<float>{1, 2, 3, 4}));
   EXPECT_EQ(floats_of(*out, "b", dir / "out.onnx"), floats_of(m.proto(), "b", "m.onnx"));
@@ -63,8 +63,8 @@ TEST(OnnxExport, SecondExportHasTheSameBytes) {
   const TempDir dir;
   Maker m = small();
   const Weights trained({{"w", {1, 2, 3, 4}}, {"b", {5, 6}}});
-  OnnxModel(m.shared(), "m.onnx").save((dir / "a.onnx").string(), trained.reader());
-  OnnxModel((dir / "a.onnx").string()).save((dir / "b.onnx").string(), trained.reader());
+  OnnxModel(m.shared(), "m.onnx").save((dir / "a.onnx").string(), {}, trained.reader());
+  OnnxModel((dir / "a.onnx").string()).save((dir / "b.onnx").string(), {}, trained.reader());
   EXPECT_TRUE(contents(dir / "a.onnx") == contents(dir / "b.onnx"));
 }
 
@@ -77,7 +77,7 @@ TEST(OnnxExport, HalvesAreWrittenAsHalves) {
     w.set_raw_data(std::string(type == pb::TensorProto::DOUBLE ? 32 : 8, '\0'));
     const std::vector<float> values = {1, -0.5F, 1024, 0.125F};  // exact in all of them
     const Weights trained({{"w", values}});
-    OnnxModel(m.shared(), "m.onnx").save((dir / "out.onnx").string(), trained.reader());
+    OnnxModel(m.shared(), "m.onnx").save((dir / "out.onnx").string(), {}, trained.reader());
     const auto out = parse_model(dir / "out.onnx");
     EXPECT_EQ(out->graph().initializer(0).data_type(), type);
     EXPECT_EQ(floats_of(*out, "w", dir / "out.onnx"), values);
@@ -91,7 +91,7 @@ TEST(OnnxExport, ValuesInFieldsBecomeRaw) {
   b.clear_raw_data();
   b.add_float_data(7);
   b.add_float_data(8);
-  OnnxModel(m.shared(), "m.onnx").save((dir / "out.onnx").string(), Weights({}).reader());
+  OnnxModel(m.shared(), "m.onnx").save((dir / "out.onnx").string(), {}, Weights({}).reader());
   const auto out = parse_model(dir / "out.onnx");
   EXPECT_EQ(out->graph().initializer(1).float_data_size(), 0);
   EXPECT_EQ(floats_of(*out, "b", dir / "out.onnx"), (std::vector<float>{7, 8}));
@@ -119,13 +119,13 @@ TEST(OnnxExport, ExternalDataStayExternal) {
   const TempDir dir;
   const auto path = write_external(dir, 64);
   const OnnxModel model(path.string());
-  model.save((dir / "out.onnx").string(), Weights({}).reader());
+  model.save((dir / "out.onnx").string(), {}, Weights({}).reader());
   const auto out = parse_model(dir / "out.onnx");
   EXPECT_EQ(out->graph().initializer(0).external_data(0).value(), "out.onnx.data");
   EXPECT_EQ(floats_of(*out, "w", dir / "out.onnx"), floats_of(*parse_model(path), "w", path));
   EXPECT_TRUE(out->graph().initializer(1).has_raw_data());  // too small to be worth a range
   const OnnxModel again((dir / "out.onnx").string());
-  again.save((dir / "third.onnx").string(), Weights({}).reader());
+  again.save((dir / "third.onnx").string(), {}, Weights({}).reader());
   EXPECT_TRUE(contents(dir / "out.onnx.data") == contents(dir / "third.onnx.data"));
 }
 
@@ -134,8 +134,8 @@ TEST(OnnxExport, OverItself) {
   const TempDir dir;
   const auto path = write_external(dir, 64);
   const std::vector<float> before = floats_of(*parse_model(path), "w", path);
-  OnnxModel((dir / "m.onnx").string()).save((dir / "m.onnx").string(), Weights({}).reader());
-  OnnxModel((dir / "m.onnx").string()).save((dir / "m.onnx").string(), Weights({}).reader());
+  OnnxModel((dir / "m.onnx").string()).save((dir / "m.onnx").string(), {}, Weights({}).reader());
+  OnnxModel((dir / "m.onnx").string()).save((dir / "m.onnx").string(), {}, Weights({}).reader());
   EXPECT_EQ(floats_of(*parse_model(path), "w", path), before);
 }
 
@@ -150,7 +150,7 @@ TEST(OnnxExport, WeightsSharedByAccidentGetValuesOfTheirOwn) {
       .node("Identity", "b1", "b2");
   m.node("Gemm", "x w1 b1", "h").node("Gemm", "h w2 b2", "y").output("y");
   const Weights trained({{"b1", {1, 2}}, {"b2", {3, 4}}});
-  OnnxModel(m.shared(), "m.onnx").save((dir / "out.onnx").string(), trained.reader());
+  OnnxModel(m.shared(), "m.onnx").save((dir / "out.onnx").string(), {}, trained.reader());
   const auto out = parse_model(dir / "out.onnx");
   EXPECT_EQ(floats_of(*out, "b1", dir / "out.onnx"), (std::vector<float>{1, 2}));
   EXPECT_EQ(floats_of(*out, "b2", dir / "out.onnx"), (std::vector<float>{3, 4}));
@@ -166,7 +166,7 @@ TEST(OnnxExport, TiedWeightsStayTied) {
       .node("MatMul", "x w1", "h")
       .node("MatMul", "h w2", "y")
       .output("y");
-  OnnxModel(m.shared(), "m.onnx").save((dir / "out.onnx").string(), Weights({{"w1", {1, 2, 3, 4}}}).reader());
+  OnnxModel(m.shared(), "m.onnx").save((dir / "out.onnx").string(), {}, Weights({{"w1", {1, 2, 3, 4}}}).reader());
   const auto out = parse_model(dir / "out.onnx");
   EXPECT_EQ(out->graph().node_size(), 3);
   EXPECT_EQ(out->graph().initializer_size(), 1);
@@ -179,7 +179,7 @@ TEST(OnnxExport, FailureLeavesTheOldFile) {
   m.input("x", "batch 512").weight("w", {512, 512}).node("MatMul", "x w", "y").output("y");
   const neap::testing::FileSizeLimit full(4096);
   EXPECT_NE(
-      user_error([&] { OnnxModel(m.shared(), "m.onnx").save((dir / "out.onnx").string(), Weights({}).reader()); }), "");
+      user_error([&] { OnnxModel(m.shared(), "m.onnx").save((dir / "out.onnx").string(), {}, Weights({}).reader()); }), "");
   EXPECT_EQ(contents(dir / "out.onnx"), "precious");
 }
 
@@ -187,16 +187,16 @@ TEST(OnnxExport, FailureLeavesTheOldFileAndItsData) {
   const TempDir dir;
   const auto path = write_external(dir, 64);
   const OnnxModel model(path.string());
-  model.save((dir / "out.onnx").string(), Weights({}).reader());
+  model.save((dir / "out.onnx").string(), {}, Weights({}).reader());
   const std::string before = contents(dir / "out.onnx") + contents(dir / "out.onnx.data");
   const Weights trained({{"b", std::vector<float>(64, 1)}});
   {
     const neap::testing::FileSizeLimit full(2048);  // room for the model, none for its values
-    EXPECT_NE(user_error([&] { model.save((dir / "out.onnx").string(), trained.reader()); }), "");
+    EXPECT_NE(user_error([&] { model.save((dir / "out.onnx").string(), {}, trained.reader()); }), "");
   }
   EXPECT_TRUE(contents(dir / "out.onnx") + contents(dir / "out.onnx.data") == before);
   EXPECT_FALSE(std::filesystem::exists(dir / "out.onnx.data.2"));
-  model.save((dir / "out.onnx").string(), trained.reader());
+  model.save((dir / "out.onnx").string(), {}, trained.reader());
   EXPECT_FALSE(std::filesystem::exists(dir / "out.onnx.data"));
   EXPECT_EQ(floats_of(*parse_model(dir / "out.onnx"), "w", dir / "out.onnx"), floats_of(*parse_model(path), "w", path));
 }

@@ -207,7 +207,7 @@ std::vector<std::string> OnnxModel::notes() const {
   return out;
 }
 
-void OnnxModel::save(const std::string& path, const WeightReader& weight) const {
+void OnnxModel::save(const std::string& path, const BuildRequest& /*request*/, const WeightReader& weight) const {
   write_model(*model_, *files_, path, weight);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,7 +27,7 @@ class OnnxModel final : public Model {
   void build(Builder& g, const BuildRequest& request) const override;
   std::int64_t bound(std::string_view input) const override;
   std::vector<std::string> notes() const override;
-  void save(const std::string& path, const WeightReader& weight) const override;
+  void save(const std::string& path, const BuildRequest& request, const WeightReader& weight) const override;
 
  private:
   std::map<std::string, Shape> input_shapes(const BuildRequest& request) const;
@@ -37,8 +38,13 @@ class OnnxModel final : public Model {
   mutable std::int64_t classes_ = 0;  // of the target, known once a graph was built
 };
 
-// `model` with these weights. Where its values lay in another file they do so again: PATH.data, or PATH.data.2 where
-// PATH.data is that of the model which is replaced.
+using ValuesOf = std::function<std::string(const pb::TensorProto&)>;
+
+// The model with its initializers filled: in its own file where that can hold them and none lay elsewhere, else the
+// large ones in PATH.data, or in PATH.data.2 where PATH.data is that of the model which is replaced.
+void write_filled(pb::ModelProto& model, const std::filesystem::path& path, const ValuesOf& read);
+
+// `model` with these weights. Where its values lay in another file they do so again.
 void write_model(const pb::ModelProto& model, ExternalFiles& files, const std::filesystem::path& path,
                  const WeightReader& weight);
 

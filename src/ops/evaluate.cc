@@ -7,6 +7,7 @@
 #include <new>
 
 #include "core/bytes.h"
+#include "graph/outside.h"
 #include "neap/error.h"
 
 namespace neap {
@@ -58,7 +59,7 @@ std::vector<HostTensor> evaluate(const Graph& graph, const std::map<std::string,
   values.reserve(graph.tensors.size());
   for (const Tensor& t : graph.tensors) {
     HostTensor value(t.type);
-    if (t.data) std::memcpy(value.data.data(), t.data->data(), t.data->size());
+    if (t.data) value.data = from_outside(t, t.data->data());
     if (const auto at = leaves.find(t.name); at != leaves.end()) {
       require(at->second.data.size() == value.data.size(), "a leaf has the bytes of its type");
       value = at->second;

@@ -28,6 +28,9 @@ inline Prepared function_kernel(FunctionKernel::Function run, std::int64_t works
   return std::make_unique<FunctionKernel>(std::move(run), workspace);
 }
 
+// Kernels on oneDNN are declared weak: a program that is not linked with them (CMakeLists.txt) finds null pointers.
+inline Prepared not_linked() { return Declined{"oneDNN is not linked"}; }
+
 // Shape rules that many ops share.
 inline Types same_as_first(const OpCall& call) { return {call.in(0)}; }
 

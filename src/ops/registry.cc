@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "graph/op.h"
+#include "ops/custom.h"
 
 namespace neap {
 namespace ops {
@@ -29,7 +30,7 @@ const OpDef* find_op(std::string_view name) {
     return map;
   }();
   const auto at = by_name->find(name);
-  return at == by_name->end() ? nullptr : at->second;
+  return at == by_name->end() ? find_custom_op(name) : at->second;
 }
 
 }  // namespace neap

@@ -21,7 +21,7 @@ class Assembler {
         costs_(costs),
         layout_(layout),
         views_(find_views(graph)),
-        schedule_(make_schedule(graph, views_, decisions)),
+        schedule_(make_schedule(graph, views_, decisions, costs)),
         storage_(assign_storage(graph, schedule_, views_)) {}
 
   Plan run() {
@@ -44,8 +44,9 @@ class Assembler {
 
   void add_instruction(Tick t) {
     const Call& call = schedule_.calls[t];
+    if (is_transfer(call.action)) return add_transfer(t);
     const Node& node = graph_.at(call.node);
-    Instruction in{.action = call.recompute ? Action::kRecompute : Action::kRun, .node = call.node};
+    Instruction in{.action = call.action, .node = call.node};
     for (std::size_t i = 0; i < call.inputs.size(); ++i) in.inputs.push_back(operand(call.inputs[i], node.inputs[i]));
     for (std::size_t i = 0; i < call.outputs.size(); ++i) {
       in.outputs.push_back(operand(call.outputs[i], node.outputs[i]));
@@ -58,6 +59,17 @@ class Assembler {
     plan_.instructions.push_back(std::move(in));
     call_tick_.push_back(t);
   }
+
+  void add_transfer(Tick t) {
+    const Call& call = schedule_.calls[t];
+    Instruction in{.action = call.action, .node = call.node, .slot = {call.slot}};
+    for (const std::int32_t i : call.inputs) in.inputs.push_back(operand(i, instance_root(i)));
+    for (const std::int32_t i : call.outputs) in.outputs.push_back(operand(i, instance_root(i)));
+    plan_.instructions.push_back(std::move(in));
+    call_tick_.push_back(t);
+  }
+
+  TensorId instance_root(std::int32_t i) const { return schedule_.instances[static_cast<std::size_t>(i)].root; }
 
   // Block lifetimes in ticks of instructions instead of calls.
   void compact() {
@@ -93,6 +105,10 @@ class Assembler {
 
   void set_offsets() {
     if (layout_ != nullptr) plan_.state_bytes = layout_->bytes;
+    plan_.slots = schedule_.slots;
+    plan_.slot_tensors = schedule_.slot_tensors;
+    // What goes to a disk past the system's cache lies in whole pages.
+    const std::int64_t alignment = plan_.slots.empty() ? kAlignment : kPage;
     std::vector<PackItem> items;
     std::vector<std::size_t> which;
     for (std::size_t b = 0; b < plan_.blocks.size(); ++b) {
@@ -100,16 +116,16 @@ class Assembler {
       if (const auto offset = state_offset(block)) {
         block.offset = *offset;
       } else {
+        block.bytes = align_up(block.bytes, alignment);
         items.push_back({.lower = block.lower, .upper = block.upper, .size = block.bytes});
         which.push_back(b);
       }
     }
-    const Packing packing = pack({.items = items});
-    for (std::size_t i = 0; i < which.size(); ++i) {
-      plan_.blocks[which[i]].offset = plan_.state_bytes + packing.offsets[i];
-    }
-    plan_.peak_bytes = plan_.state_bytes + packing.height;
-    plan_.lower_bound_bytes = plan_.state_bytes + packing.lower_bound;
+    const std::int64_t base = align_up(plan_.state_bytes, alignment);
+    const Packing packing = pack({.items = items, .alignment = alignment});
+    for (std::size_t i = 0; i < which.size(); ++i) plan_.blocks[which[i]].offset = base + packing.offsets[i];
+    plan_.peak_bytes = base + packing.height;
+    plan_.lower_bound_bytes = base + packing.lower_bound;
   }
 
   const Graph& graph_;
@@ -156,6 +172,18 @@ std::string_view name(BlockKind kind) {
   return "?";
 }
 
+std::string_view name(Action action) {
+  switch (action) {
+    case Action::kRun: return "run";
+    case Action::kRecompute: return "recompute";
+    case Action::kSpillBegin: return "spill-begin";
+    case Action::kSpillWait: return "spill-wait";
+    case Action::kFetchBegin: return "fetch-begin";
+    case Action::kFetchWait: return "fetch-wait";
+  }
+  return "?";
+}
+
 StateLayout layout_of(const Plan& plan, const Graph& graph) {
   StateLayout out{.bytes = plan.state_bytes};
   for (const Block& b : plan.blocks) {
@@ -194,8 +222,8 @@ std::string print(const Plan& plan, const Graph& graph) {
     return text;
   };
   for (const Instruction& in : plan.instructions) {
-    out += fmt::format("{} {} ({} ) -> ({} ){}\n", in.action == Action::kRun ? "run" : "recompute",
-                       graph.at(in.node).name, operands(in.inputs), operands(in.outputs),
+    out += fmt::format("{} {} ({} ) -> ({} ){}\n", name(in.action), graph.at(in.node).name, operands(in.inputs),
+                       operands(in.outputs),
                        in.workspace.block ? fmt::format(" scratch {}", in.workspace.block.index) : "");
   }
   return out;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "core/random.h"
@@ -20,16 +21,33 @@ double rough_log2(std::int64_t x) {
   return exponent + 2 * mantissa;
 }
 
+// Per bar: the most bytes alive in one of its sections, over the most alive at all.
+std::vector<double> crowds(const Bars& bars) {
+  std::vector<std::int64_t> live(bars.sections + 1);
+  for (const Bar& b : bars.bars) {
+    live[b.first] += b.size;
+    live[b.last] -= b.size;
+  }
+  std::partial_sum(live.begin(), live.end(), live.begin());
+  const auto most = static_cast<double>(*std::max_element(live.begin(), live.end()));
+  std::vector<double> out;
+  for (const Bar& b : bars.bars) {
+    out.push_back(static_cast<double>(*std::max_element(live.begin() + b.first, live.begin() + b.last)) / most);
+  }
+  return out;
+}
+
 // The tops of what is placed, as segments of equal height over the sections, and the bars that are left.
 class Skyline {
  public:
   Skyline(const Bars& bars, const SkylineTaste& taste, Meter& meter) : bars_(bars), taste_(taste), meter_(meter) {
     out_.offsets.assign(bars.bars.size(), 0);
     RandomStream random(taste.seed);
+    const std::vector<double> crowd = taste.crowd > 0 ? crowds(bars) : std::vector<double>(bars.bars.size());
     left_.resize(bars.sections);
     for (std::uint32_t i = 0; i < bars.bars.size(); ++i) {
       const Bar& b = bars.bars[i];
-      worth_.push_back(taste.life * rough_log2(b.life) + taste.size * rough_log2(b.size) +
+      worth_.push_back(taste.life * rough_log2(b.life) + taste.size * rough_log2(b.size) + taste.crowd * crowd[i] +
                        (taste.noise > 0 ? taste.noise * random.uniform() : 0));
       left_[b.first].push_back(i);
     }
@@ -55,6 +73,7 @@ class Skyline {
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
+  static constexpr std::int64_t kOverhead = 400;  // of the maps, in steps a gap
   struct Segment {
     std::uint32_t last = 0;
     std::int64_t height = 0;
@@ -85,7 +104,7 @@ class Skyline {
     const std::int64_t right = right_wall(s);
     std::uint32_t best = kNone;
     double most = 0;
-    std::int64_t looked = gap.last - first;
+    std::int64_t looked = kOverhead + gap.last - first;
     for (std::uint32_t k = first; k < gap.last; ++k) {
       for (const std::uint32_t i : left_[k]) {
         const Bar& b = bars_.bars[i];

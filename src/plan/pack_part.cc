@@ -13,7 +13,9 @@ namespace {
 
 // The search keeps a table of bars times sections; above this size only heuristics run.
 constexpr std::int64_t kMostCells = 4'000'000;
-constexpr std::uint64_t kFewSkylines = 20;
+constexpr std::size_t kMostFirstFit = 5000;  // it takes bars^2
+constexpr std::uint64_t kRandomTastes = 16;
+constexpr std::uint64_t kFewSkylines = 24;
 constexpr std::uint64_t kMostSkylines = 1000;
 
 std::vector<std::uint32_t> order_by(const Bars& bars, double (*key)(const Bar&)) {
@@ -33,8 +35,15 @@ SkylineTaste random_taste(std::uint64_t i) {
           .size = 2 * random.uniform(),
           .beside_wall = i % 2 == 0 ? 0 : 2 * random.uniform(),
           .level = i % 3 == 0 ? 0 : 3 * random.uniform(),
+          .crowd = 30 * random.uniform(),
           .noise = i < 8 ? 0 : random.uniform(),
           .seed = i};
+}
+
+SkylineTaste varied(SkylineTaste taste, std::uint64_t i) {
+  taste.noise = 0.3 * RandomStream(i, 1).uniform();
+  taste.seed = i;
+  return taste;
 }
 
 // Bars that hang together in time, none of which spans all of their sections.
@@ -70,6 +79,7 @@ class Part {
       offer(fill_skyline(bars_, {.life = life, .size = size}, meter));
       if (best_.height <= goals_.bound) return;
     }
+    if (bars_.bars.size() > kMostFirstFit) return;
     const auto keys = {
         +[](const Bar& b) { return static_cast<double>(b.size); },
         +[](const Bar& b) { return static_cast<double>(b.size) * static_cast<double>(b.life); },
@@ -85,6 +95,7 @@ class Part {
   void search_low(Meter& meter) {
     for (std::int64_t goal = goals_.bound; goal < best_.height; goal += (best_.height - goal + 1) / 2) {
       Meter share(meter, meter.left() / 4);
+      if (share.left() < dive_steps(bars_)) return;
       if (search(goal, share) == SearchEnd::kFound) return;
       if (meter.is_spent() || best_.height - goal <= best_.height / 512) return;
     }
@@ -102,9 +113,16 @@ class Part {
     return result.end;
   }
 
+  // Random tastes, then ever new noise on the best of them.
   void try_skylines(std::int64_t goal, std::uint64_t count, Meter& meter) {
     for (std::uint64_t i = 0; i < count && best_.height > goal && !meter.is_spent(); ++i) {
-      offer(fill_skyline(bars_, random_taste(i), meter));
+      const SkylineTaste taste = i < kRandomTastes ? random_taste(i) : varied(best_taste_, i);
+      Heights next = fill_skyline(bars_, taste, meter);
+      if (next.height < best_skyline_) {
+        best_skyline_ = next.height;
+        best_taste_ = taste;
+      }
+      offer(std::move(next));
     }
   }
 
@@ -113,6 +131,8 @@ class Part {
   bool can_search_;
   bool is_impossible_ = false;
   Heights best_;
+  SkylineTaste best_taste_;
+  std::int64_t best_skyline_ = kNoCapacity;
 };
 
 // A group to be packed from `base` upwards.

@@ -306,6 +306,8 @@ class Tree {
 
 }  // namespace
 
+std::int64_t dive_steps(const Bars& bars) { return static_cast<std::int64_t>(bars.bars.size()) * bars.cells(); }
+
 SearchResult search_once(const Bars& bars, std::int64_t capacity, const SearchTaste& taste, const Emphasis& emphasis,
                          Meter& meter) {
   Tree tree(bars, capacity, taste, emphasis, meter);
@@ -356,8 +358,7 @@ void learn(std::vector<double>& emphasis, const std::vector<std::uint32_t>& blam
 }  // namespace
 
 SearchResult search_packing(const Bars& bars, std::int64_t capacity, Meter& meter) {
-  // A way down without a turn back costs about bars * cells.
-  double allowance = 4.0 * static_cast<double>(bars.bars.size()) * static_cast<double>(bars.cells()) + 10'000;
+  double allowance = 4.0 * static_cast<double>(dive_steps(bars)) + 10'000;
   std::vector<Contestant> all = contestants(bars.bars.size());
   for (std::uint64_t round = 0; !meter.is_spent(); ++round, allowance *= 1.3) {
     for (Contestant& c : all) {

@@ -41,6 +41,9 @@ struct SearchResult {
   std::vector<std::uint32_t> blame;   // per bar: how often it was left over when the search failed
 };
 
+// Very roughly what placing all bars costs when no decision is taken back.
+std::int64_t dive_steps(const Bars& bars);
+
 // One search with one taste.
 SearchResult search_once(const Bars& bars, std::int64_t capacity, const SearchTaste& taste, const Emphasis& emphasis,
                          Meter& meter);

@@ -38,20 +38,29 @@ struct Operand {
   friend bool operator==(const Operand&, const Operand&) = default;
 };
 
-enum class Action : std::uint8_t { kRun, kRecompute };
+// Transfers run beside the calls, first in, first out; a wait holds the calls up until its transfer is done.
+enum class Action : std::uint8_t { kRun, kRecompute, kSpillBegin, kSpillWait, kFetchBegin, kFetchWait };
+inline bool is_transfer(Action action) { return action >= Action::kSpillBegin; }
+
+std::string_view name(Action action);
+
+using SlotId = Id<struct SlotTag>;
 
 struct Instruction {
   Action action = Action::kRun;
-  NodeId node;
-  std::vector<Operand> inputs;
-  std::vector<Operand> outputs;
+  NodeId node;                   // of a call; of a transfer: the one that made the tensor
+  std::vector<Operand> inputs;   // of a spill: what goes out
+  std::vector<Operand> outputs;  // of a fetch: where it comes in
   Operand workspace;
+  SlotId slot;  // of a transfer
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
 
 struct Plan {
   std::vector<Block> blocks;
   std::vector<Instruction> instructions;
+  std::vector<std::int64_t> slots;                  // bytes of each place outside of the arena that transfers use
+  std::vector<TensorId> slot_tensors;               // what each is for
   std::vector<std::pair<TensorId, Operand>> homes;  // state, inputs and results: where the host finds them
   std::int64_t state_bytes = 0;
   std::int64_t peak_bytes = 0;         // state included: the highest byte that any block covers
@@ -60,11 +69,24 @@ struct Plan {
 };
 
 // What becomes of a forward tensor that backward reads.
-enum class Residency : std::uint8_t { kKeep, kRecompute };
+enum class Residency : std::uint8_t { kKeep, kRecompute, kSpill };
+
+// How fast transfers are, as far as it is known; 0: as fast as one likes.
+struct Link {
+  double write_bytes_per_ms = 0;
+  double read_bytes_per_ms = 0;
+  friend bool operator==(const Link&, const Link&) = default;
+};
 
 // Everything that a policy can say.
 struct Decisions {
   std::vector<Residency> residency;  // one a tensor; shorter: kKeep
+  // Bytes that may be on their way at one time, beside the transfer that is waited for. 0: each is waited for at once.
+  std::int64_t flight_bytes = 0;
+  // With spills: state changes as early as it can, which frees gradients, instead of behind the last fetch, which lets
+  // a step be run again when spilled bytes are lost.
+  bool early_updates = false;
+  Link link;  // by which transfers are placed
   friend bool operator==(const Decisions&, const Decisions&) = default;
 };
 

@@ -4,6 +4,7 @@
 
 #include "graph/op.h"
 #include "neap/error.h"
+#include "plan/transfers.h"
 
 namespace neap {
 namespace {
@@ -11,8 +12,9 @@ namespace {
 // Calls refer to instances only, so the order can still change after the sweep; ticks are counted last.
 class Scheduler {
  public:
-  Scheduler(const Graph& graph, const std::vector<Window>& views, const Decisions& decisions)
-      : graph_(graph), views_(views), decisions_(decisions), wanted_(find_wanted()) {
+  Scheduler(const Graph& graph, const std::vector<Window>& views, const Decisions& decisions, const Costs& costs)
+      : graph_(graph), views_(views), decisions_(decisions), costs_(costs), wanted_(find_wanted()) {
+    slot_of_.assign(graph.tensors.size(), kAbsent);
     out_.current.assign(graph.tensors.size(), kAbsent);
     for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
       const bool is_leaf = !graph.tensors[i].producer;
@@ -22,17 +24,25 @@ class Scheduler {
 
   Schedule run() {
     std::vector<NodeId> updates;
+    const bool spills = find_spilled();
+    const bool is_late = spills && !decisions_.early_updates;
     for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
       if (is_view(graph_, node)) continue;
-      if (node.phase == Phase::kUpdate) {
+      // A step that a bad read ends is run again from its inputs, so nothing may have changed before the last read.
+      if (node.phase == Phase::kUpdate || (is_late && node.op->side_effects())) {
         updates.push_back({i});
         continue;
       }
-      if (node.phase == Phase::kBackward && !in_backward_) forget_what_is_made_again();
+      if (node.phase == Phase::kBackward && !in_backward_) leave_forward();
       emit({i}, false);
     }
-    place_updates(updates);
+    if (is_late) {
+      for (const NodeId id : updates) emit(id, false);
+    } else {
+      place_updates(updates);
+    }
+    if (spills) spread_transfers(out_, costs_, decisions_);
     count_ticks();
     return std::move(out_);
   }
@@ -42,6 +52,62 @@ class Scheduler {
 
   bool is_made_again(TensorId id) const {
     return id.index < decisions_.residency.size() && decisions_.residency[id.index] == Residency::kRecompute;
+  }
+
+  bool find_spilled() {
+    bool any = false;
+    for (std::uint32_t i = 0; i < decisions_.residency.size(); ++i) {
+      if (decisions_.residency[i] != Residency::kSpill) continue;
+      require(can_spill(graph_, views_, {i}), "only whole tensors that forward makes are spilled");
+      slot_of_[i] = static_cast<std::int32_t>(out_.slots.size());
+      out_.slots.push_back(graph_.at(TensorId{i}).type.bytes());
+      out_.slot_tensors.push_back({i});
+      any = true;
+    }
+    return any;
+  }
+
+  // Each spill goes behind the last reader in forward.
+  void spill() {
+    std::vector<std::vector<std::uint32_t>> behind(out_.calls.size());  // per call: tensors
+    std::vector<std::size_t> last(graph_.tensors.size(), 0);
+    const auto note = [&](const std::vector<std::int32_t>& instances, std::size_t call) {
+      for (const std::int32_t i : instances) {
+        if (i != kAbsent) last[out_.instances[static_cast<std::size_t>(i)].root.index] = call;
+      }
+    };
+    for (std::size_t c = 0; c < out_.calls.size(); ++c) {
+      note(out_.calls[c].inputs, c);
+      note(out_.calls[c].outputs, c);
+    }
+    for (std::uint32_t i = 0; i < slot_of_.size(); ++i) {
+      if (slot_of_[i] != kAbsent && out_.current[i] != kAbsent) behind[last[i]].push_back(i);
+    }
+    std::vector<Call> calls;
+    for (std::size_t c = 0; c < out_.calls.size(); ++c) {
+      calls.push_back(std::move(out_.calls[c]));
+      for (const std::uint32_t i : behind[c]) {
+        for (const Action action : {Action::kSpillBegin, Action::kSpillWait}) {
+          calls.push_back({.node = graph_.tensors[i].producer,
+                           .action = action,
+                           .slot = static_cast<std::uint32_t>(slot_of_[i]),
+                           .inputs = {out_.current[i]}});
+        }
+        out_.current[i] = kAbsent;
+      }
+    }
+    out_.calls = std::move(calls);
+  }
+
+  void fetch(TensorId id) {
+    const std::int32_t instance = new_instance(id);
+    for (const Action action : {Action::kFetchBegin, Action::kFetchWait}) {
+      out_.calls.push_back({.node = graph_.at(id).producer,
+                            .action = action,
+                            .slot = static_cast<std::uint32_t>(slot_of_[id.index]),
+                            .outputs = {instance}});
+    }
+    out_.current[id.index] = instance;
   }
 
   // Roots that something reads: a later node, or the host.
@@ -62,8 +128,9 @@ class Scheduler {
     return static_cast<std::int32_t>(out_.instances.size() - 1);
   }
 
-  void forget_what_is_made_again() {
+  void leave_forward() {
     in_backward_ = true;
+    spill();
     for (std::uint32_t i = 0; i < graph_.tensors.size(); ++i) {
       const Tensor& t = graph_.tensors[i];
       if (t.producer && is_made_again({i}) && graph_.at(t.producer).phase == Phase::kForward) {
@@ -77,7 +144,11 @@ class Scheduler {
     std::int32_t& at = out_.current[id.index];
     if (at == kAbsent) {
       require(in_backward_ && static_cast<bool>(graph_.at(id).producer), "a tensor is written before it is read");
-      emit(graph_.at(id).producer, true);
+      if (slot_of_[id.index] != kAbsent) {
+        fetch(id);
+      } else {
+        emit(graph_.at(id).producer, true);
+      }
     }
     return out_.current[id.index];
   }
@@ -85,7 +156,7 @@ class Scheduler {
   void emit(NodeId id, bool again) {
     const Node& node = graph_.at(id);
     require(!again || !node.op->side_effects(), "side effects are not repeated");
-    Call call{.node = id, .recompute = again};
+    Call call{.node = id, .action = again ? Action::kRecompute : Action::kRun};
     for (const TensorId input : node.inputs) call.inputs.push_back(input ? need(root(input)) : kAbsent);
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       const TensorId output = node.outputs[i];
@@ -182,6 +253,8 @@ class Scheduler {
   const Graph& graph_;
   const std::vector<Window>& views_;
   const Decisions& decisions_;
+  const Costs& costs_;
+  std::vector<std::int32_t> slot_of_;  // per tensor; kAbsent: it stays
   std::vector<bool> wanted_;
   bool in_backward_ = false;
   Schedule out_;
@@ -189,8 +262,17 @@ class Scheduler {
 
 }  // namespace
 
-Schedule make_schedule(const Graph& graph, const std::vector<Window>& views, const Decisions& decisions) {
-  return Scheduler(graph, views, decisions).run();
+Schedule make_schedule(const Graph& graph, const std::vector<Window>& views, const Decisions& decisions,
+                       const Costs& costs) {
+  return Scheduler(graph, views, decisions, costs).run();
+}
+
+bool can_spill(const Graph& graph, const std::vector<Window>& views, TensorId id) {
+  const Tensor& t = graph.at(id);
+  for (const auto& result : graph.outputs) {
+    if (views[result.second.index].root == id) return false;  // the host reads it when the step is over
+  }
+  return t.producer && views[id.index].root == id && graph.at(t.producer).phase == Phase::kForward;
 }
 
 }  // namespace neap

@@ -19,8 +19,9 @@ struct Instance {
 inline constexpr std::int32_t kAbsent = -1;
 
 struct Call {
-  NodeId node;
-  bool recompute = false;
+  NodeId node;  // of a transfer: the one that made the tensor
+  Action action = Action::kRun;
+  std::uint32_t slot = 0;             // of a transfer
   std::vector<std::int32_t> inputs;   // instances; kAbsent: not given
   std::vector<std::int32_t> outputs;  // instances; kAbsent: not wanted
 };
@@ -28,9 +29,15 @@ struct Call {
 struct Schedule {
   std::vector<Call> calls;
   std::vector<Instance> instances;
-  std::vector<std::int32_t> current;  // per tensor: the instance that holds it at the end; kAbsent: none
+  std::vector<std::int64_t> slots;     // bytes of each
+  std::vector<TensorId> slot_tensors;  // what each is for
+  std::vector<std::int32_t> current;   // per tensor: the instance that holds it at the end; kAbsent: none
 };
 
-Schedule make_schedule(const Graph& graph, const std::vector<Window>& views, const Decisions& decisions);
+Schedule make_schedule(const Graph& graph, const std::vector<Window>& views, const Decisions& decisions,
+                       const Costs& costs);
+
+// Tensors whose bytes a spill can move: made in forward, read in backward, whole.
+bool can_spill(const Graph& graph, const std::vector<Window>& views, TensorId id);
 
 }  // namespace neap

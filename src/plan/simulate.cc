@@ -2,10 +2,27 @@
 
 #include <algorithm>
 
+#include "plan/transfers.h"
+
 namespace neap {
 
-Simulation simulate(const Plan& plan, const Costs& costs) {
+Simulation simulate(const Plan& plan, const Costs& costs, const Link& link) {
   Simulation out;
+  std::vector<double> done(plan.slots.size());  // when the transfer of each slot ends
+  double channel_free = 0;
+  const auto transfer = [&](const Instruction& in) {
+    const std::int64_t bytes = plan.slots[in.slot.index];
+    double& end = done[in.slot.index];
+    if (in.action == Action::kSpillBegin || in.action == Action::kFetchBegin) {
+      const double ms = transfer_ms(link, in.action, bytes);
+      end = channel_free = std::max(channel_free, out.ms) + ms;
+      out.transfer_ms += ms;
+      if (in.action == Action::kSpillBegin) out.spilled_bytes += bytes;
+      return;
+    }
+    out.stalled_ms += std::max(0.0, end - out.ms);
+    out.ms = std::max(out.ms, end);
+  };
   std::vector<std::int64_t> change(plan.instructions.size() + 1);
   for (const Block& b : plan.blocks) {
     out.peak_bytes = std::max(out.peak_bytes, b.offset + b.bytes);
@@ -16,6 +33,10 @@ Simulation simulate(const Plan& plan, const Costs& costs) {
   for (std::size_t t = 0; t < plan.instructions.size(); ++t) {
     out.live_bytes.push_back(live += change[t]);
     const Instruction& in = plan.instructions[t];
+    if (is_transfer(in.action)) {
+      transfer(in);
+      continue;
+    }
     const double ms = in.node.index < costs.ms.size() ? costs.ms[in.node.index] : 0;
     out.ms += ms;
     if (in.action == Action::kRecompute) out.recomputed_ms += ms;

@@ -11,9 +11,13 @@ struct Simulation {
   std::int64_t peak_bytes = 0;  // the highest arena byte that any instruction uses
   double ms = 0;
   double recomputed_ms = 0;
+  double transfer_ms = 0;  // of the channel, whether anyone waits or not
+  double stalled_ms = 0;   // calls held up by transfers
+  std::int64_t spilled_bytes = 0;
   std::vector<std::int64_t> live_bytes;  // per instruction
 };
 
-Simulation simulate(const Plan& plan, const Costs& costs);
+// Transfers go through one channel, first in, first out, as fast as `link` says.
+Simulation simulate(const Plan& plan, const Costs& costs, const Link& link = {});
 
 }  // namespace neap

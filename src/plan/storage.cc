@@ -44,7 +44,7 @@ class Assigner {
   void gather_parts(Tick t) {
     const Call& call = schedule_.calls[t];
     const Node& node = graph_.at(call.node);
-    if (node.op->part_offset == nullptr || call.recompute) return;
+    if (node.op->part_offset == nullptr || call.action != Action::kRun) return;
     const OpCall types = call_of(graph_, node);
     std::vector<std::int64_t> offsets;
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
@@ -73,7 +73,7 @@ class Assigner {
   BlockKind kind_of(std::int32_t i) const {
     const Tensor& t = graph_.at(instance(i).root);
     if (graph_.at(t.producer).phase != Phase::kForward) return BlockKind::kGradient;
-    const bool is_made_again = schedule_.calls[instance(i).lower].recompute;
+    const bool is_made_again = schedule_.calls[instance(i).lower].action == Action::kRecompute;
     const bool reaches_backward = graph_.at(schedule_.calls[instance(i).upper - 1].node).phase != Phase::kForward;
     return reaches_backward && !is_made_again ? BlockKind::kSaved : BlockKind::kTransient;
   }

@@ -88,6 +88,7 @@ class Checker {
     check_space();
     if (!error_) load_leaves();
     for (Tick t = 0; t < plan_.instructions.size() && !error_; ++t) step(t);
+    if (open_spills_ + open_fetches_ > 0) fail("a transfer is not waited for");
     if (!error_) check_everything_ran();
     if (!error_) check_results();
     return error_;
@@ -161,8 +162,10 @@ class Checker {
 
   void step(Tick t) {
     const Instruction& in = plan_.instructions[t];
+    if (in.action >= Action::kSpillBegin) return transfer(t, in);
     const Node& node = graph_.at(in.node);
     ran_[in.node] = true;
+    if (open_fetches_ + open_spills_ > 0) check_untouched(t, in);
     if (in.action == Action::kRecompute && node.op->side_effects())
       fail("'{}' is repeated but has side effects", node.name);
     if (in.inputs.size() != node.inputs.size() || in.outputs.size() != node.outputs.size()) {
@@ -171,6 +174,78 @@ class Checker {
     check_reads(t, in, node);
     check_workspace(t, in, node);
     write_outputs(t, in, node);
+  }
+
+  // What lies outside of the arena, and what is on its way. Between begin and wait nobody may touch the bytes: the
+  // lifetimes of blocks see to that for other blocks, and this for the same one.
+  struct Slot {
+    TensorId tensor;
+    Operand operand;
+    bool is_leaving = false;
+    bool is_coming = false;
+    bool is_there = false;
+  };
+
+  void transfer(Tick t, const Instruction& in) {
+    const bool is_out = in.action == Action::kSpillBegin || in.action == Action::kSpillWait;
+    const std::vector<Operand>& operands = is_out ? in.inputs : in.outputs;
+    if (operands.size() != 1 || in.slot.index >= plan_.slots.size() || plan_.slot_tensors.size() != plan_.slots.size())
+      return fail("transfer {} has no place", t);
+    const Operand& o = operands[0];
+    const std::int64_t bytes = plan_.slots[in.slot.index];
+    if (!is_inside(o, bytes, t)) return fail("transfer {} is outside of its block's life", t);
+    Slot& slot = slots_[in.slot.index];
+    switch (in.action) {
+      case Action::kSpillBegin: {
+        const TensorId tensor = plan_.slot_tensors.at(in.slot.index);
+        if (graph_.at(tensor).type.bytes() != bytes || !has(o, tensor)) {
+          return fail("spill {} does not send the whole of '{}'", t, graph_.at(tensor).name);
+        }
+        if (slot.is_leaving || slot.is_there || slot.is_coming) return fail("slot {} is taken", in.slot.index);
+        slot = {.tensor = tensor, .operand = o, .is_leaving = true};
+        ++open_spills_;
+        break;
+      }
+      case Action::kSpillWait:
+        if (!slot.is_leaving || !(slot.operand == o)) return fail("instruction {} waits for no spill", t);
+        if (!has(o, slot.tensor)) return fail("spill {} was overwritten on its way", t);
+        slot.is_leaving = false;
+        slot.is_there = true;
+        --open_spills_;
+        break;
+      case Action::kFetchBegin:
+        if (!slot.is_there || slot.is_coming) return fail("fetch {} finds nothing in its slot", t);
+        slot.operand = o;
+        slot.is_coming = true;
+        ++open_fetches_;
+        memory_.write(address(o), bytes, {});
+        break;
+      default:
+        if (!slot.is_coming || !(slot.operand == o)) return fail("instruction {} waits for no fetch", t);
+        slot.is_coming = false;
+        --open_fetches_;
+        memory_.write(address(o), bytes, slot.tensor);
+    }
+  }
+
+  // The whole of a tensor, be it that it lies in parts, or is a part.
+  bool has(const Operand& o, TensorId id) {
+    const std::int64_t bytes = graph_.at(id).type.bytes();
+    return memory_.holds(address(o), bytes, id, 0) || gather(o, id) || lies_in_whole(address(o), bytes, id, 0);
+  }
+
+  void check_untouched(Tick t, const Instruction& in) {
+    for (const auto& [index, slot] : slots_) {
+      if (!slot.is_leaving && !slot.is_coming) continue;
+      const std::int64_t start = address(slot.operand);
+      const std::int64_t end = start + plan_.slots[index];
+      for (std::size_t i = 0; i < in.outputs.size(); ++i) {
+        if (!in.outputs[i].block) continue;
+        const std::int64_t from = address(in.outputs[i]);
+        const std::int64_t to = from + graph_.at(graph_.at(in.node).outputs[i]).type.bytes();
+        if (from < end && start < to) return fail("instruction {} writes over bytes that are on their way", t);
+      }
+    }
   }
 
   void check_reads(Tick t, const Instruction& in, const Node& node) {
@@ -302,6 +377,9 @@ class Checker {
   const Costs& costs_;
   std::vector<std::pair<TensorId, std::int64_t>> views_;
   Memory memory_;
+  std::map<std::uint32_t, Slot> slots_;
+  int open_spills_ = 0;
+  int open_fetches_ = 0;
   std::map<NodeId, bool> ran_;
   std::optional<std::string> error_;
 };

@@ -11,15 +11,21 @@
 
 namespace neap {
 
-Executor::Executor(const Program& program, const Plan& plan, Device& device, Arena& arena)
+Executor::Executor(const Program& program, const Plan& plan, Device& device, Arena& arena, SpillStore* store)
     : program_(program),
       plan_(plan),
       device_(device),
+      store_(store),
       base_(arena.base()),
       is_host_memory_(device.kind() == DeviceKind::kCpu) {
   require(arena.bytes() >= plan.peak_bytes, "the arena holds the plan");
+  require(plan.slots.empty() || store != nullptr, "a plan with transfers has a store");
   launches_.reserve(plan.instructions.size());
-  for (const Instruction& instruction : plan.instructions) launches_.push_back(bind(instruction));
+  for (const Instruction& instruction : plan.instructions) {
+    const bool changes = !is_transfer(instruction.action) && program.graph.at(instruction.node).op->side_effects();
+    if (changes) first_change_ = std::min(first_change_, launches_.size());
+    launches_.push_back(bind(instruction));
+  }
   for (const auto& [id, home] : plan.homes) {
     homes_[id.index] = base_ + plan.blocks[home.block.index].offset + home.offset;
     peak_ = std::max(peak_, top_of(home, program.graph.at(id).type.bytes()));
@@ -28,10 +34,22 @@ Executor::Executor(const Program& program, const Plan& plan, Device& device, Are
 
 // Rounded up to the alignment: the rest of a block's last line belongs to it.
 std::int64_t Executor::top_of(const Operand& operand, std::int64_t bytes) const {
-  return operand.block ? align_up(plan_.blocks[operand.block.index].offset + operand.offset + bytes) : 0;
+  if (!operand.block) return 0;
+  const std::int64_t alignment = plan_.slots.empty() ? kAlignment : kPage;
+  return align_up(plan_.blocks[operand.block.index].offset + operand.offset + bytes, alignment);
+}
+
+Executor::Launch Executor::bind_transfer(const Instruction& instruction) const {
+  const bool is_out = !instruction.inputs.empty();
+  const Operand& o = is_out ? instruction.inputs[0] : instruction.outputs[0];
+  Launch out{.node = instruction.node, .action = instruction.action, .slot = instruction.slot.index};
+  out.outputs.push_back(base_ + plan_.blocks[o.block.index].offset + o.offset);
+  out.top = top_of(o, plan_.slots[instruction.slot.index]);
+  return out;
 }
 
 Executor::Launch Executor::bind(const Instruction& instruction) const {
+  if (is_transfer(instruction.action)) return bind_transfer(instruction);
   const Node& node = program_.graph.at(instruction.node);
   Launch out{.kernel = program_.kernels[instruction.node.index].get(), .node = instruction.node};
   const auto pointer = [&](const Operand& o) {
@@ -54,23 +72,33 @@ Executor::Launch Executor::bind(const Instruction& instruction) const {
 
 void Executor::launch(const Launch& l) {
   peak_ = std::max(peak_, l.top);
+  if (is_transfer(l.action)) return transfer(l);
   if (l.kernel != nullptr) {
     l.kernel->launch({.inputs = l.inputs, .outputs = l.outputs, .workspace = l.workspace}, device_.stream());
   }
 }
 
+void Executor::transfer(const Launch& l) {
+  if (base_ == nullptr) return;  // a device that only counts
+  switch (l.action) {
+    case Action::kSpillBegin: return store_->begin_write(l.slot, l.outputs[0]);
+    case Action::kFetchBegin: return store_->begin_read(l.slot, l.outputs[0]);
+    default: store_->wait(l.slot);
+  }
+}
+
 void Executor::run() {
-  for (const Launch& l : launches_) launch(l);
+  for (done_ = 0; done_ < launches_.size(); ++done_) launch(launches_[done_]);
 }
 
 void Executor::run_timed(std::vector<double>& ms) {
   using Clock = std::chrono::steady_clock;
   ms.assign(launches_.size(), 0);
-  for (std::size_t i = 0; i < launches_.size(); ++i) {
+  for (done_ = 0; done_ < launches_.size(); ++done_) {
     const auto start = Clock::now();
-    launch(launches_[i]);
+    launch(launches_[done_]);
     device_.synchronise();
-    ms[i] = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    ms[done_] = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "device/device.h"
 #include "plan/plan.h"
+#include "pool/spill_store.h"
 #include "runtime/prepare.h"
 
 namespace neap {
@@ -15,12 +16,16 @@ namespace neap {
 class Executor {
  public:
   // The arena must hold plan.peak_bytes; the plan must be valid. Both outlive the executor, like program and device.
-  Executor(const Program& program, const Plan& plan, Device& device, Arena& arena);
+  // `store` is for plans with transfers.
+  Executor(const Program& program, const Plan& plan, Device& device, Arena& arena, SpillStore* store = nullptr);
 
   // One whole step.
   void run();
   // The same, with the milliseconds of every instruction.
   void run_timed(std::vector<double>& ms);
+
+  // After an exception from run(): may the step be run again from its inputs? Not once a call has changed the state.
+  bool can_run_again() const { return done_ <= first_change_; }
 
   // The host's side of state, inputs and results; valid between steps.
   std::byte* at(TensorId id) const;
@@ -39,20 +44,27 @@ class Executor {
     std::byte* workspace = nullptr;
     std::int64_t top = 0;  // one past the highest arena byte among its operands
     NodeId node;
+    Action action = Action::kRun;
+    std::uint32_t slot = 0;  // of a transfer, whose bytes are the first input or output
   };
 
   std::int64_t top_of(const Operand& operand, std::int64_t bytes) const;
   Launch bind(const Instruction& instruction) const;
+  Launch bind_transfer(const Instruction& instruction) const;
+  void transfer(const Launch& launch);
   void launch(const Launch& launch);
 
   const Program& program_;
   const Plan& plan_;
   Device& device_;
+  SpillStore* store_;
   std::byte* base_;
   bool is_host_memory_;
   std::vector<Launch> launches_;
   std::unordered_map<std::uint32_t, std::byte*> homes_;
   std::int64_t peak_ = 0;
+  std::size_t first_change_ = SIZE_MAX;  // the first instruction that changes state
+  std::size_t done_ = 0;                 // instructions of this step
 };
 
 }  // namespace neap

@@ -19,6 +19,8 @@ class BatchSource {
   virtual void start(std::int64_t done) = 0;
   // Writes every data input of the next batch.
   virtual void next(Executor& executor) = 0;
+  // The same batch once more, for a step that must be run again.
+  virtual void again(Executor& executor) = 0;
 };
 
 struct DataSources {

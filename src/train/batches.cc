@@ -45,6 +45,9 @@ std::shared_ptr<const Dataset> open_evaluation(const TrainOptions& options, Data
 
 }  // namespace
 
+// One in use, two being loaded.
+constexpr std::size_t kRing = 3;
+
 Batches::Batches(std::shared_ptr<const Dataset> data, const TrainOptions& options, const ModelSpec& spec,
                  const Graph& graph)
     : data_(std::move(data)),
@@ -67,13 +70,16 @@ void Batches::start(std::int64_t done) {
   const std::uint64_t per_epoch = sampler.batches_per_epoch();
   const auto batches = static_cast<std::uint64_t>(done);
   sampler.seek({.epoch = batches / per_epoch, .index = batches % per_epoch * sampling_.batch});
-  loader_ = std::make_unique<Loader>(data_, std::move(sampler), augment_);
+  loader_ = std::make_unique<Loader>(data_, std::move(sampler), augment_, kRing);
 }
 
 void Batches::next(Executor& executor) {
-  const Loader::Batch& batch = loader_->next();
-  for (const auto& [id, field] : inputs_) executor.write(id, batch.fields[field].data());
-  loader_->release();
+  batch_ = &loader_->next();
+  again(executor);
+}
+
+void Batches::again(Executor& executor) {
+  for (const auto& [id, field] : inputs_) executor.write(id, batch_->fields[field].data());
 }
 
 DataSources open_named_data(const TrainOptions& options, const ModelSpec& spec, const Graph& graph) {

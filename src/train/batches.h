@@ -15,6 +15,7 @@ class Batches final : public BatchSource {
 
   void start(std::int64_t done) override;
   void next(Executor& executor) override;
+  void again(Executor& executor) override;
 
  private:
   std::shared_ptr<const Dataset> data_;
@@ -22,6 +23,7 @@ class Batches final : public BatchSource {
   Augment augment_;
   std::vector<std::pair<TensorId, std::size_t>> inputs_;  // with the index of the field that feeds it
   std::unique_ptr<Loader> loader_;
+  const Loader::Batch* batch_ = nullptr;  // of the step that runs; the loader keeps it until the next is asked for
 };
 
 }  // namespace neap

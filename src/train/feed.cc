@@ -20,6 +20,7 @@ class FedBatches final : public BatchSource {
   }
 
   void start(std::int64_t /*done*/) override {}
+  void again(Executor& executor) override { next(executor); }
 
   void next(Executor& executor) override {
     for (const Input& input : inputs_) {

@@ -36,7 +36,8 @@ class Small : public Model {
     const Value loss = g("mse", {linear(g, "fc", x, 3), in[1]});
     g.output("loss", loss);
   }
-  void save(const std::string& path, const WeightReader& weight) const override {
+  void save(const std::string& path, const BuildRequest& request, const WeightReader& weight) const override {
+    EXPECT_EQ(request.batch, requests[0].batch);
     saved_to = path;
     const auto bytes = weight("conv.weight");
     conv.resize(bytes.size() / sizeof(float));

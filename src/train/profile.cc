@@ -33,6 +33,7 @@ std::vector<LayerReport> profile_by_layer(const Program& program, const Plan& pl
   const Graph& graph = program.graph;
   for (std::size_t i = 0; i < plan.instructions.size(); ++i) {
     const Instruction& in = plan.instructions[i];
+    if (is_transfer(in.action)) continue;
     const Node& node = graph.at(in.node);
     LayerReport& row = rows.row(node.layer);
     const bool is_again = in.action == Action::kRecompute;

@@ -4,10 +4,12 @@
 
 #include <chrono>
 
+#include "core/bytes.h"
 #include "graph/op.h"
 #include "neap/error.h"
 #include "plan/simulate.h"
 #include "plan/validate.h"
+#include "policy/spill.h"
 #include "train/budget.h"
 #include "train/schedule.h"
 
@@ -26,6 +28,7 @@ struct LayerBytes {
   std::vector<std::string> order;
   std::map<std::string, std::int64_t> kept;
   std::map<std::string, int> made_again;
+  std::map<std::string, std::int64_t> spilled;
 };
 
 LayerBytes bytes_by_layer(const Plan& plan, const Graph& graph) {
@@ -39,6 +42,21 @@ LayerBytes bytes_by_layer(const Plan& plan, const Graph& graph) {
   }
   for (const Instruction& in : plan.instructions) {
     if (in.action == Action::kRecompute) ++out.made_again[graph.at(in.node).layer];
+    if (in.action == Action::kSpillBegin) out.spilled[graph.at(in.node).layer] += plan.slots[in.slot.index];
+  }
+  return out;
+}
+
+// Until the first step was timed: what a middling machine takes.
+constexpr Link kGuessedLink = {.write_bytes_per_ms = 1.5e6, .read_bytes_per_ms = 2e6};
+
+std::vector<double> estimated_ms(const Graph& graph) {
+  constexpr double kFlopsPerMs = 1e8;
+  constexpr double kBytesPerMs = 1e7;
+  std::vector<double> out;
+  for (const Node& node : graph.nodes) {
+    const OpCall call = call_of(graph, node);
+    out.push_back(std::max(flops_of(call) / kFlopsPerMs, traffic_of(call) / kBytesPerMs));
   }
   return out;
 }
@@ -58,16 +76,33 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   out.planning_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   out.store_all_bytes = out.plan.peak_bytes;
   out.min_bytes = out.plan.peak_bytes;
+  if (options.policy == "spill") {
+    out.program.costs.ms = estimated_ms(graph);
+    out.link = kGuessedLink;
+    out.min_bytes = smallest_spill_plan(graph, out.program.costs, out.link).peak_bytes;
+  }
   out.budget = parse_budget(options.budget, {out.plan.state_bytes, out.store_all_bytes, out.min_bytes});
   if (!options.reservation.empty()) {
     const auto room = static_cast<std::int64_t>(aligned_part(options.reservation).size());
     out.budget = std::min(room, out.budget.value_or(room));
   }
+  if (options.policy == "spill" && out.budget) plan_again(out, options);
   return out;
 }
 
+void plan_again(Setup& s, const TrainOptions& options) {
+  if (options.policy != "spill" || !s.budget) return;
+  const auto start = std::chrono::steady_clock::now();
+  const Graph& graph = s.program.graph;
+  // Below the minimum the smallest plan says by how much.
+  std::optional<Plan> plan = spill_plan(graph, s.program.costs, *s.budget, s.link);
+  s.plan = plan ? std::move(*plan) : smallest_spill_plan(graph, s.program.costs, s.link);
+  if (const auto error = validate(s.plan, graph, s.program.costs)) throw InternalError("plan: " + *error);
+  s.planning_ms += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
 PlanReport report_of(const Setup& s) {
-  const Simulation simulation = simulate(s.plan, s.program.costs);
+  const Simulation simulation = simulate(s.plan, s.program.costs, s.link);
   PlanReport out{.feasible = !s.budget || s.plan.peak_bytes <= *s.budget,
                  .budget_bytes = s.budget,
                  .min_budget_bytes = s.min_bytes,
@@ -81,11 +116,16 @@ PlanReport report_of(const Setup& s) {
   for (const std::string& layer : layers.order) {
     const auto again = layers.made_again.find(layer);
     const bool is_derived = again != layers.made_again.end();
-    out.layers.push_back({.name = layer,
-                          .action = "store",
-                          .kept_bytes = layers.kept.at(layer),
-                          .precision = "f32",
-                          .reason = is_derived ? "one cheap pass makes the rest again from what is kept" : "it fits"});
+    const auto spilled = layers.spilled.find(layer);
+    const bool leaves = spilled != layers.spilled.end();
+    out.layers.push_back(
+        {.name = layer,
+         .action = leaves ? "spill" : "store",
+         .kept_bytes = layers.kept.at(layer),
+         .precision = "f32",
+         .reason = leaves ? fmt::format("{} leave the arena until backward needs them", human_bytes(spilled->second))
+                   : is_derived ? "one cheap pass makes the rest again from what is kept"
+                                : "it fits"});
   }
   return out;
 }

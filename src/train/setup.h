@@ -20,8 +20,12 @@ struct Setup {
   std::int64_t store_all_bytes = 0;
   std::int64_t min_bytes = 0;
   std::optional<std::int64_t> budget;
+  Link link;  // what transfers are reckoned with
   double planning_ms = 0;
 };
+
+// Another plan within the same budget, from what was measured. The state stays where it is.
+void plan_again(Setup& setup, const TrainOptions& options);
 
 // UserError for wrong options. A plan above the budget is returned like any other: the caller decides.
 Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options);

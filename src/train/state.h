@@ -6,17 +6,12 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/outside.h"
 
 namespace neap {
 
 // The first value of a parameter, buffer, constant or optimizer state; depends on seed and name alone.
 std::vector<std::byte> initial_value(const Tensor& tensor, std::uint64_t seed);
-
-// The type that the tensor has in files, and its bytes moved there from the layout here and back. UserError never: the
-// bytes' number is the caller's to check.
-TensorType outside_type(const Tensor& tensor);
-std::vector<std::byte> to_outside(const Tensor& tensor, const std::byte* here);
-std::vector<std::byte> from_outside(const Tensor& tensor, const std::byte* outside);
 
 // '*' stands for any text, '?' for any one character.
 bool matches(std::string_view pattern, std::string_view text);

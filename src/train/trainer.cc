@@ -64,7 +64,7 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
                                              layout_of(setup_.plan, graph()), options_.own_kernels);
   }
   make_arena();
-  executor_ = std::make_unique<Executor>(setup_.program, setup_.plan, *setup_.device, *arena_);
+  make_executor();
   loss_id_ = *graph().output("loss");
   hyper_id_ = graph().find(kHyperInput).value_or(TensorId{});
   random_id_ = graph().find(kRandomInput).value_or(TensorId{});
@@ -73,7 +73,9 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
 }
 
 void Trainer::Impl::make_arena() {
-  const std::int64_t bytes = std::max(setup_.plan.peak_bytes, evaluator_ ? evaluator_->peak_bytes() : 0);
+  std::int64_t bytes = std::max(setup_.plan.peak_bytes, evaluator_ ? evaluator_->peak_bytes() : 0);
+  // Later plans may use all of the budget.
+  if (!setup_.plan.slots.empty() && setup_.budget) bytes = std::max(bytes, *setup_.budget);
   if (options_.reservation.empty()) {
     arena_ = setup_.device->make_arena(bytes, options_.guard);
     return;
@@ -84,15 +86,81 @@ void Trainer::Impl::make_arena() {
 
 StepReport Trainer::Impl::advance() {
   const auto start = Clock::now();
+  const std::int64_t spilled_before = store_ ? store_->counters().written_bytes : 0;
   write_inputs();
-  executor_->run();
+  run_step();
   executor_->read(loss_id_, &loss_);
   const double ms = ms_since(start);
+  const std::int64_t spilled = store_ ? store_->counters().written_bytes - spilled_before : 0;
   ++step_;
+  ++steps_here_;
   times_.add(ms);
   const std::int64_t peak = executor_->peak_bytes();
   if (setup_.budget && peak > *setup_.budget) ++violations_;
-  return {.step = step_, .loss = loss_, .step_ms = ms, .lr = lr_, .peak_bytes = peak, .budget_bytes = setup_.budget};
+  if (steps_here_ == kTimedStep) learn_costs();
+  return {.step = step_,
+          .loss = loss_,
+          .step_ms = ms,
+          .lr = lr_,
+          .peak_bytes = peak,
+          .budget_bytes = setup_.budget,
+          .spilled_bytes = spilled};
+}
+
+void Trainer::Impl::make_executor() {
+  store_.reset();
+  if (!setup_.plan.slots.empty()) {
+    if (spill_store_maker() == nullptr) throw UserError("this application links no spill store; link neap::models");
+    store_ = spill_store_maker()(setup_.plan.slots, {.folder = options_.spill_dir,
+                                                     .host_ram_bytes = options_.host_ram,
+                                                     .write_bytes_per_s = options_.spill_write_rate,
+                                                     .read_bytes_per_s = options_.spill_read_rate,
+                                                     .corrupt_read = options_.spill_fault});
+  }
+  executor_ = std::make_unique<Executor>(setup_.program, setup_.plan, *setup_.device, *arena_, store_.get());
+}
+
+// A step whose spilled bytes are lost is run again from its inputs: up to then it has changed nothing that stays.
+void Trainer::Impl::run_step() {
+  constexpr int kAttempts = 3;
+  for (int attempt = 1;; ++attempt) {
+    try {
+      if (store_ && steps_here_ + 1 == kTimedStep) {
+        executor_->run_timed(timed_);
+      } else {
+        executor_->run();
+      }
+      return;
+    } catch (const SpillLost& lost) {
+      store_->drain();
+      if (attempt == kAttempts) throw DeviceError(fmt::format("step {}: {}", step_ + 1, lost.what));
+      if (!executor_->can_run_again()) {
+        throw DeviceError(
+            fmt::format("step {}: {}, after weights had changed; go on from a checkpoint (--resume), or "
+                        "give a larger --budget, which lets a step be run again",
+                        step_ + 1, lost.what));
+      }
+      ++replays_;
+      write_step_inputs();
+      batches_->again(*executor_);
+    }
+  }
+}
+
+// The plan was made with guesses; now there are times. What the disk takes comes from the transfers so far.
+void Trainer::Impl::learn_costs() {
+  if (!store_) return;
+  for (std::size_t i = 0; i < setup_.plan.instructions.size(); ++i) {
+    const Instruction& in = setup_.plan.instructions[i];
+    if (!is_transfer(in.action)) setup_.program.costs.ms[in.node.index] = timed_[i];
+  }
+  const SpillCounters c = store_->counters();
+  if (c.write_ms > 0) setup_.link.write_bytes_per_ms = static_cast<double>(c.written_bytes) / c.write_ms;
+  if (c.read_ms > 0) setup_.link.read_bytes_per_ms = static_cast<double>(c.read_bytes) / c.read_ms;
+  const Plan before = setup_.plan;
+  plan_again(setup_, options_);
+  if (setup_.plan.peak_bytes > arena_->bytes()) setup_.plan = before;
+  make_executor();
 }
 
 EvalReport Trainer::Impl::evaluate() {
@@ -101,7 +169,9 @@ EvalReport Trainer::Impl::evaluate() {
 }
 
 void Trainer::Impl::save(const std::string& path) const {
-  if (!path.ends_with(".safetensors")) return model().save(path, weight_reader(graph(), *executor_));
+  if (!path.ends_with(".safetensors")) {
+    return model().save(path, setup_.spec.request, weight_reader(graph(), *executor_));
+  }
   write_safetensors(path, outside_tensors(graph(), *executor_, Kept::kWeights).tensors,
                     {{"format", "neap"}, {"model", model().name()}});
 }
@@ -163,6 +233,11 @@ void Trainer::Impl::refuse_what_does_not_fit(std::int64_t bytes) const {
 
 // Allocates nothing.
 void Trainer::Impl::write_inputs() {
+  write_step_inputs();
+  batches_->next(*executor_);
+}
+
+void Trainer::Impl::write_step_inputs() {
   lr_ = learning_rate(options_.optimizer.lr, step_ + 1, options_.steps, options_.schedule);
   if (hyper_id_) {
     const Hyper hyper = hyper_at(step_ + 1, lr_, options_.optimizer);
@@ -172,7 +247,6 @@ void Trainer::Impl::write_inputs() {
     const std::array<std::uint64_t, 3> key = {options_.seed, static_cast<std::uint64_t>(step_ + 1), 0};
     executor_->write(random_id_, key.data());
   }
-  batches_->next(*executor_);
 }
 
 void Trainer::Impl::load_state() {

@@ -129,11 +129,22 @@ def group(results):
     return dict(sorted(groups.items()))
 
 
-def reasons(results, limit=2):
+def findings(result):
+    """(op, what) of everything that the reason lists, without the names of nodes and tensors, so that like comes to like."""
+    parts = re.split(r"; (?=(?:node|tensor) ')", result.reason or "no reason given")
+    for part in parts:
+        found = re.match(r"(?:node|tensor) '[^']*'(?: \(([^)]*)\))?: (.*)", part, re.DOTALL)
+        op, what = (found.group(1), found.group(2)) if found else (None, part)
+        yield op or ", ".join(dict.fromkeys(result.ops)), re.sub(r"'[^']*'", "'…'", what)
+
+
+def reasons(results, op, limit=2):
     """The most frequent reasons, in one line."""
-    counts = collections.Counter(r.reason or "no reason given" for r in results).most_common()
+    counts = collections.Counter()
+    for r in results:
+        counts.update({what if at in ("", op) or at.endswith(f".{op}") else f"{at}: {what}" for at, what in findings(r)})
     more = f"; {len(counts) - limit} more" if len(counts) > limit else ""
-    return "; ".join(reason for reason, _ in counts[:limit]) + more
+    return "; ".join(reason for reason, _ in counts.most_common(limit)) + more
 
 
 def print_table(groups):
@@ -141,21 +152,23 @@ def print_table(groups):
     print(f"{'op':{width}} {'passed':>7} {'unsupported':>12} {'failed':>7}")
     for op, by_status in groups.items():
         counts = [len(by_status[status]) for status in STATUSES]
-        why = reasons(by_status["failed"] + by_status["unsupported"])
+        why = reasons(by_status["failed"] + by_status["unsupported"], op)
         print(f"{op:{width}} {counts[0]:7} {counts[1] or '.':>12} {counts[2] or '.':>7}  {why}".rstrip())
 
 
 def print_unsupported(results):
-    by_reason = collections.defaultdict(list)
+    """By reason: how many tests, and which ops; a test that has several reasons counts under each."""
+    tests, ops = collections.Counter(), collections.defaultdict(list)
     for r in results:
         if r.status == "unsupported":
-            by_reason[r.reason or "no reason given"].append(r)
-    if by_reason:
-        print("\nunsupported, by reason:")
-    for reason, tests in sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[0])):
-        ops = list(dict.fromkeys(op for r in tests for op in r.ops))
-        shown = ", ".join(ops[:6]) + (f", {len(ops) - 6} more" if len(ops) > 6 else "")
-        print(f"{len(tests):5}  {reason}" + (f"  ({shown})" if shown and shown not in reason else ""))
+            found = set(findings(r))
+            tests.update({what for _, what in found})
+            for op, what in sorted(found):
+                ops[what] += [op] if op not in ops[what] else []
+    if tests:
+        print("\nunsupported, tests by reason:")
+    for what, count in sorted(tests.items(), key=lambda item: (-item[1], item[0])):
+        print(f"{count:5}  {what} ({', '.join(sorted(ops[what]))})")
 
 
 def print_failed(results):

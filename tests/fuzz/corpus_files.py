@@ -83,7 +83,7 @@ def tensors():
     yield "tensor_no_data", with_weight(lambda t: t.ClearField("raw_data")), WEIGHT
     yield "tensor_type_undefined", with_weight(data_type(0)), WEIGHT
     yield "tensor_type_unknown", with_weight(data_type(99)), WEIGHT
-    yield "tensor_nameless", with_weight(lambda t: t.ClearField("name")), WEIGHT
+    yield "tensor_nameless", with_weight(lambda t: t.ClearField("name")), "tensor_nameless"
     yield "tensor_raw_and_floats", with_weight(lambda t: t.float_data.extend([1.0] * 16)), ""
     complex_weight = numpy_helper.from_array(np.ones((4, 4), np.complex64), WEIGHT)
     yield "tensor_complex", with_head([node("MatMul", f"x {WEIGHT}", "h")], [complex_weight]), WEIGHT

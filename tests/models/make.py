@@ -5,7 +5,8 @@
   make.py --list
 
 losses.json holds PyTorch's loss at each step with all that is needed to repeat the run; initial.safetensors and
-trained.safetensors the weights before and after; probe.npz one batch and the logits that the trained model has for it.
+trained.safetensors the weights before and after; probe.npz one batch and the logits that the trained model has for it. A twin
+that starts 1e-6 beside the model is trained too: it shows how far apart rounding alone may lead.
 """
 import argparse
 import copy
@@ -80,9 +81,11 @@ def save_weights(model, path):
     safetensors.torch.save_file({name: value.clone().contiguous() for name, value in model.state_dict().items()}, path)
 
 
-def recipe(spec, model, losses):
+def recipe(spec, model, data, losses):
     named = dict(model.named_parameters())
-    return {"model": spec.name, "batch": spec.batch, "steps": STEPS, "optimizer": spec.optimizer, "lr": spec.lr,
+    loss = "cross-entropy-channels" if spec.class_axis == 1 else "cross-entropy"
+    lengths = [data[name].shape[axis] for name, axes in spec.dynamic.items() for axis in axes]
+    return {"model": spec.name, "loss": loss, "length": lengths[0] if lengths else None, "batch": spec.batch, "steps": STEPS, "optimizer": spec.optimizer, "lr": spec.lr,
             "weight_decay": spec.weight_decay, "betas": BETAS, "eps": EPS, "params": sum(p.numel() for p in named.values()),
             "torch": torch.__version__, "losses": losses}
 
@@ -107,7 +110,21 @@ def make_big(spec, folder):
     (folder / "model.onnx.data").unlink(missing_ok=True)  # it would be appended to
     onnx.save(proto, folder / "model.onnx", save_as_external_data=True, location="model.onnx.data")
     np.savez(folder / "data.npz", **data)
-    (folder / "losses.json").write_text(json.dumps(recipe(spec, model, []), indent=1))
+    (folder / "losses.json").write_text(json.dumps(recipe(spec, model, data, []), indent=1))
+
+
+def disturbed(model):
+    """A copy whose weights differ in the seventh digit."""
+    twin = copy.deepcopy(model)
+    with torch.no_grad():
+        for p in twin.parameters():
+            p.mul_(1 + 1e-6 * torch.randn_like(p))
+    return twin
+
+
+def logits_of(spec, model, data):
+    with torch.no_grad():
+        return model(*inputs_of(data, slice(0, spec.batch))).numpy()
 
 
 def make(spec, folder):
@@ -118,14 +135,14 @@ def make(spec, folder):
     export(spec, model, data, folder / "model.onnx")
     np.savez(folder / "data.npz", **data)
     save_weights(model, folder / "initial.safetensors")
+    twin = disturbed(model)
     losses = train(spec, model, data)
+    train(spec, twin, data)
     save_weights(model, folder / "trained.safetensors")
-    probe = inputs_of(data, slice(0, spec.batch))
-    with torch.no_grad():
-        logits = model(*probe)
-    names = [name for name in data if name != "target"]
-    np.savez(folder / "probe.npz", logits=logits.numpy(), **{n: p.numpy() for n, p in zip(names, probe)})
-    (folder / "losses.json").write_text(json.dumps(recipe(spec, model, losses), indent=1))
+    save_weights(twin, folder / "twin.safetensors")
+    probe = {name: values[: spec.batch] for name, values in data.items() if name != "target"}
+    np.savez(folder / "probe.npz", logits=logits_of(spec, model, data), twin_logits=logits_of(spec, twin, data), **probe)
+    (folder / "losses.json").write_text(json.dumps(recipe(spec, model, data, losses), indent=1))
 
 
 def main():

@@ -20,10 +20,12 @@ class Run:
 
 def flags(recipe):
     """The optimizer and the order of the data, as in losses.json."""
-    f = ["--loss", "cross-entropy", "--batch", recipe["batch"], "--optimizer", recipe["optimizer"], "--lr", repr(recipe["lr"])]
+    f = ["--loss", recipe["loss"], "--batch", recipe["batch"], "--optimizer", recipe["optimizer"], "--lr", repr(recipe["lr"])]
     f += ["--momentum", 0, "--weight-decay", repr(recipe["weight_decay"]), "--no-shuffle"]
     if recipe["optimizer"] == "adamw":
         f += ["--beta1", repr(recipe["betas"][0]), "--beta2", repr(recipe["betas"][1]), "--epsilon", repr(recipe["eps"])]
+    if recipe["length"]:
+        f += ["--length", recipe["length"]]
     return f
 
 

@@ -12,7 +12,7 @@ bool is_plain(const Context& c) { return !c.has(2) && c.text("reduction", "mean"
 
 // -w[t] * log p[t] element by element, for weights and for results that are not summed.
 Value spelled_out(Context& c, Value log_probs, std::int64_t ignored, bool ignores) {
-  const Shape& shape = c.g.shape(log_probs);
+  const Shape shape = c.g.shape(log_probs);  // a copy: nodes are added below
   const std::int64_t classes = shape.size(-1);
   const Value targets = c.cast(c.in(1), DType::kI64);
   const Value off = c.scalar(static_cast<double>(ignored), DType::kI64);

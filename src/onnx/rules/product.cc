@@ -120,8 +120,7 @@ Term diagonal(Context& c, Term t) {
   for (std::size_t i = 0; i < t.letters.size(); ++i) {
     const std::size_t j = t.letters.find(t.letters[i], i + 1);
     if (j == std::string::npos) continue;
-    const Shape& shape = c.g.shape(t.value);
-    const std::int64_t n = shape.size(static_cast<int>(i));
+    const std::int64_t n = c.g.shape(t.value).size(static_cast<int>(i));
     Shape rows(std::vector<Dim>(t.letters.size(), Dim(1)));
     Shape columns = rows;
     rows[static_cast<int>(i)] = n;

@@ -189,7 +189,7 @@ void pad(Context& c) {
     pads[axis] = given[i];
     pads[axis + static_cast<std::size_t>(rank)] = given[i + which.size()];
   }
-  const double value = c.has(2) && c.shape(2).count() > 0 ? c.real(2) : 0.0;
+  const double value = c.has(2) && c.shape(2).count() > 0 ? c.real(2) : c.real("value", 0);
   c.out(0, c.add("pad", {x}, {{"pads", pads}, {"mode", c.text("mode", "constant")}, {"value", value}}), axes);
 }
 

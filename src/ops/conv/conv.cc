@@ -141,11 +141,15 @@ double flops(const OpCall& call) { return forward_shape(call).flops(); }
 double weight_flops(const OpCall& call) { return weight_shape(call).flops(); }
 double data_flops(const OpCall& call) { return data_shape(call).flops(); }
 
-#ifdef NEAP_WITH_ONEDNN
-Prepared onednn(const OpCall& call) { return conv_forward_onednn(forward_shape(call), call.has(2)); }
-Prepared weight_onednn(const OpCall& call) { return conv_weight_onednn(weight_shape(call), call.outputs.size() > 1); }
-Prepared data_onednn(const OpCall& call) { return conv_data_onednn(data_shape(call)); }
-#endif
+Prepared onednn(const OpCall& call) {
+  return conv_forward_onednn != nullptr ? conv_forward_onednn(forward_shape(call), call.has(2)) : not_linked();
+}
+Prepared weight_onednn(const OpCall& call) {
+  return conv_weight_onednn != nullptr ? conv_weight_onednn(weight_shape(call), call.outputs.size() > 1) : not_linked();
+}
+Prepared data_onednn(const OpCall& call) {
+  return conv_data_onednn != nullptr ? conv_data_onednn(data_shape(call)) : not_linked();
+}
 
 Prepared ref(const OpCall& call) {
   return function_kernel([s = forward_shape(call)](const Buffers& b) {
@@ -166,21 +170,9 @@ Prepared data_ref(const OpCall& call) {
   });
 }
 
-constexpr KernelEntry kForward[] = {
-#ifdef NEAP_WITH_ONEDNN
-    {"onednn", DeviceKind::kCpu, onednn},
-#endif
-    {"ref", DeviceKind::kCpu, ref}};
-constexpr KernelEntry kWeight[] = {
-#ifdef NEAP_WITH_ONEDNN
-    {"onednn", DeviceKind::kCpu, weight_onednn},
-#endif
-    {"ref", DeviceKind::kCpu, weight_ref}};
-constexpr KernelEntry kData[] = {
-#ifdef NEAP_WITH_ONEDNN
-    {"onednn", DeviceKind::kCpu, data_onednn},
-#endif
-    {"ref", DeviceKind::kCpu, data_ref}};
+constexpr KernelEntry kForward[] = {{"onednn", DeviceKind::kCpu, onednn}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kWeight[] = {{"onednn", DeviceKind::kCpu, weight_onednn}, {"ref", DeviceKind::kCpu, weight_ref}};
+constexpr KernelEntry kData[] = {{"onednn", DeviceKind::kCpu, data_onednn}, {"ref", DeviceKind::kCpu, data_ref}};
 
 }  // namespace
 

@@ -32,13 +32,11 @@ void conv_forward_ref(const ConvShape& s, const float* x, const float* w, const 
 void conv_weight_ref(const ConvShape& s, const float* x, const float* dy, float* dw, float* db);
 void conv_data_ref(const ConvShape& s, const float* dy, const float* w, const float* bias, float* dx);
 
-#ifdef NEAP_WITH_ONEDNN
 // Inputs x, weight, bias; output y.
-Prepared conv_forward_onednn(const ConvShape& s, bool with_bias);
+[[gnu::weak]] Prepared conv_forward_onednn(const ConvShape& s, bool with_bias);
 // Inputs x, dy; outputs dw, db.
-Prepared conv_weight_onednn(const ConvShape& s, bool with_bias);
+[[gnu::weak]] Prepared conv_weight_onednn(const ConvShape& s, bool with_bias);
 // Inputs dy, weight and, when given, a bias that is added to the result; output dx.
-Prepared conv_data_onednn(const ConvShape& s);
-#endif
+[[gnu::weak]] Prepared conv_data_onednn(const ConvShape& s);
 
 }  // namespace neap::ops

@@ -69,12 +69,10 @@ double flops(const OpCall& call) {
   return 2.0 * static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
 }
 
+Prepared onednn(const OpCall& call) { return gemm_onednn != nullptr ? gemm_onednn(call) : not_linked(); }
+
 constexpr KernelEntry kKernels[] = {
-#ifdef NEAP_WITH_ONEDNN
-    {"onednn", DeviceKind::kCpu, gemm_onednn},
-#endif
-    {"simd", DeviceKind::kCpu, gemm_own},
-    {"ref", DeviceKind::kCpu, gemm_ref}};
+    {"onednn", DeviceKind::kCpu, onednn}, {"simd", DeviceKind::kCpu, gemm_own}, {"ref", DeviceKind::kCpu, gemm_ref}};
 
 }  // namespace
 

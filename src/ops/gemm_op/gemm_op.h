@@ -19,7 +19,7 @@ GemmCall gemm_call(const OpCall& call);
 // out = beta * c; all of it.
 void spread_c(const GemmCall& g, const float* c, float* out);
 
-Prepared gemm_onednn(const OpCall& call);
+[[gnu::weak]] Prepared gemm_onednn(const OpCall& call);
 Prepared gemm_own(const OpCall& call);
 Prepared gemm_ref(const OpCall& call);
 

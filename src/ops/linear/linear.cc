@@ -67,18 +67,17 @@ double flops_of_shape(const LinearShape& s) {
 double flops(const OpCall& call) { return flops_of_shape(linear_shape(call)); }
 double flops_grad(const OpCall& call) { return flops_of_shape(linear_grad_shape(call)); }
 
-constexpr KernelEntry kForward[] = {
-#ifdef NEAP_WITH_ONEDNN
-    {"onednn", DeviceKind::kCpu, linear_onednn},
-#endif
-    {"simd", DeviceKind::kCpu, linear_own},
-    {"ref", DeviceKind::kCpu, linear_ref}};
-constexpr KernelEntry kBackward[] = {
-#ifdef NEAP_WITH_ONEDNN
-    {"onednn", DeviceKind::kCpu, linear_grad_onednn},
-#endif
-    {"simd", DeviceKind::kCpu, linear_grad_own},
-    {"ref", DeviceKind::kCpu, linear_grad_ref}};
+Prepared onednn(const OpCall& call) { return linear_onednn != nullptr ? linear_onednn(call) : not_linked(); }
+Prepared grad_onednn(const OpCall& call) {
+  return linear_grad_onednn != nullptr ? linear_grad_onednn(call) : not_linked();
+}
+
+constexpr KernelEntry kForward[] = {{"onednn", DeviceKind::kCpu, onednn},
+                                    {"simd", DeviceKind::kCpu, linear_own},
+                                    {"ref", DeviceKind::kCpu, linear_ref}};
+constexpr KernelEntry kBackward[] = {{"onednn", DeviceKind::kCpu, grad_onednn},
+                                     {"simd", DeviceKind::kCpu, linear_grad_own},
+                                     {"ref", DeviceKind::kCpu, linear_grad_ref}};
 
 std::int64_t rows_of(const Shape& x) {
   std::int64_t rows = 1;

@@ -14,10 +14,10 @@ struct LinearShape {
 LinearShape linear_shape(const OpCall& call);
 LinearShape linear_grad_shape(const OpCall& call);
 
-Prepared linear_onednn(const OpCall& call);
+[[gnu::weak]] Prepared linear_onednn(const OpCall& call);
 Prepared linear_own(const OpCall& call);
 Prepared linear_ref(const OpCall& call);
-Prepared linear_grad_onednn(const OpCall& call);
+[[gnu::weak]] Prepared linear_grad_onednn(const OpCall& call);
 Prepared linear_grad_own(const OpCall& call);
 Prepared linear_grad_ref(const OpCall& call);
 

@@ -120,12 +120,11 @@ Prepared f32_only(const OpCall& call) {
   return Prepare(call);
 }
 
-constexpr KernelEntry kKernels[] = {
-#ifdef NEAP_WITH_ONEDNN
-    {"onednn", DeviceKind::kCpu, f32_only<matmul_onednn>},
-#endif
-    {"simd", DeviceKind::kCpu, f32_only<matmul_simd>},
-    {"ref", DeviceKind::kCpu, matmul_ref}};
+Prepared onednn(const OpCall& call) { return matmul_onednn != nullptr ? matmul_onednn(call) : not_linked(); }
+
+constexpr KernelEntry kKernels[] = {{"onednn", DeviceKind::kCpu, f32_only<onednn>},
+                                    {"simd", DeviceKind::kCpu, f32_only<matmul_simd>},
+                                    {"ref", DeviceKind::kCpu, matmul_ref}};
 
 }  // namespace
 

@@ -41,7 +41,7 @@ struct MatmulPlan {
 // Of a call with static shapes.
 MatmulPlan matmul_plan(const OpCall& call);
 
-Prepared matmul_onednn(const OpCall& call);
+[[gnu::weak]] Prepared matmul_onednn(const OpCall& call);
 Prepared matmul_simd(const OpCall& call);
 Prepared matmul_ref(const OpCall& call);
 

@@ -164,17 +164,6 @@ DatasetPtr open_file(const fs::path& path, const DatasetOptions& options) {
 
 }  // namespace
 
-std::size_t Dataset::field(std::string_view name) const {
-  std::string names;
-  for (std::size_t i = 0; i < fields_.size(); ++i) {
-    if (fields_[i].name == name) return i;
-    names += (i == 0 ? "" : ", ") + fields_[i].name;
-  }
-  throw UserError(fmt::format("the data set has no field '{}', only {}", name, printable(names)));
-}
-
-std::int64_t sample_bytes(const Field& field) { return byte_size(field.dtype, field.sample_shape.count()); }
-
 std::shared_ptr<const Dataset> open_dataset(const std::string& spec, const DatasetOptions& options) {
   check_options(options);
   if (spec.empty()) throw UserError("no data set is named");

@@ -33,11 +33,11 @@ def folded():
         if isinstance(getattr(layer, "normalization", None), nn.BatchNorm2d):
             layer.convolution = fuse_conv_bn_eval(layer.convolution, layer.normalization)
             layer.normalization = nn.Identity()
-    return model
+    return model.requires_grad_(True)  # the new biases too
 
 
 SPECS = [
     Spec("resnet18", resnet18, images(64, CLASSES), batch=8, lr=0.003),
-    Spec("resnet50", resnet50, images(64, CLASSES), batch=8, lr=0.003),
+    Spec("resnet50", resnet50, images(64, CLASSES), batch=16, lr=0.002),
     Spec("resnet18-folded", folded, images(64, CLASSES), batch=8, training=False),
 ]

@@ -1,0 +1,27 @@
+# What `make install` puts where: the program, the libraries, the public headers, and the package for find_package(neap).
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(NEAP_INSTALLED neap_lib neap_data neap_open)
+set_target_properties(neap_lib PROPERTIES EXPORT_NAME neap)
+set_target_properties(neap_data PROPERTIES EXPORT_NAME data)
+set_target_properties(neap_open PROPERTIES EXPORT_NAME models)
+if(NEAP_ONEDNN)
+  list(APPEND NEAP_INSTALLED neap_onednn neap_onednn_kernels)
+  set_target_properties(neap_onednn PROPERTIES EXPORT_NAME onednn)
+  set_target_properties(neap_onednn_kernels PROPERTIES EXPORT_NAME onednn_kernels)
+endif()
+if(NEAP_ONNX)
+  list(APPEND NEAP_INSTALLED neap_onnx)
+  set_target_properties(neap_onnx PROPERTIES EXPORT_NAME onnx)
+endif()
+
+set(NEAP_PACKAGE ${CMAKE_INSTALL_LIBDIR}/cmake/neap)
+install(TARGETS neap RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS ${NEAP_INSTALLED} EXPORT neapTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY include/neap DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(EXPORT neapTargets NAMESPACE neap:: DESTINATION ${NEAP_PACKAGE})
+configure_package_config_file(cmake/neapConfig.cmake.in ${CMAKE_BINARY_DIR}/neapConfig.cmake INSTALL_DESTINATION ${NEAP_PACKAGE})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/neapConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/neapConfig.cmake ${CMAKE_BINARY_DIR}/neapConfigVersion.cmake DESTINATION ${NEAP_PACKAGE})

@@ -1,0 +1,26 @@
+// Spilling as a policy of its own: no recomputation beyond the lossless forms, only transfers out of the arena and
+// back.
+#pragma once
+
+#include <optional>
+
+#include "plan/plan.h"
+
+namespace neap {
+
+// Tensors that may leave, those with the longest remaining life first: what is made early in forward is needed late in
+// backward, and lies idle the longest.
+std::vector<TensorId> spill_order(const Graph& graph, const Costs& costs);
+
+// The lossless forms with the first `count` of the order spilled.
+Decisions spill_first(const Graph& graph, const std::vector<TensorId>& order, std::size_t count,
+                      std::int64_t flight_bytes, const Link& link);
+
+// The plan of the least bytes: everything that can leave does, one transfer at a time, and weights change early.
+Plan smallest_spill_plan(const Graph& graph, const Costs& costs, const Link& link);
+
+// The fastest plan found within the budget, as the simulator sees it; none: not even the smallest fits. Plans whose
+// step can be run again come first.
+std::optional<Plan> spill_plan(const Graph& graph, const Costs& costs, std::int64_t budget, const Link& link);
+
+}  // namespace neap

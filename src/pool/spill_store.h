@@ -1,0 +1,60 @@
+// Where tensors go that leave the arena: host RAM of a given size first, then an SSD. Transfers run beside the calls.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace neap {
+
+struct SpillOptions {
+  std::string folder;               // for the file; empty: the system's folder for temporary files
+  std::int64_t host_ram_bytes = 0;  // of the tier above the file
+  // For tests: the file is no faster than this, each way; 0: as fast as it is.
+  double write_bytes_per_s = 0;
+  double read_bytes_per_s = 0;
+  // For tests: faults, by number of the transfer (the first is 1); 0: none. A wrong checksum comes back once.
+  std::int64_t fail_write = 0;
+  std::int64_t fail_read = 0;
+  std::int64_t corrupt_read = 0;
+};
+
+// A read that failed or came back with other bytes. The step can be run again from its inputs.
+struct SpillLost {
+  std::string what;
+};
+
+struct SpillCounters {
+  std::int64_t written_bytes = 0;
+  std::int64_t read_bytes = 0;
+  double write_ms = 0;  // that the channel was busy with
+  double read_ms = 0;
+  double stalled_ms = 0;       // that calls waited
+  std::int64_t ram_bytes = 0;  // held by the tier in RAM
+};
+
+// One slot a tensor; transfers go through one channel in the order in which they begin. The bytes must stay as they are
+// until their wait returns. Not for use by several threads.
+class SpillStore {
+ public:
+  virtual ~SpillStore() = default;
+  virtual void begin_write(std::uint32_t slot, const std::byte* src) = 0;
+  virtual void begin_read(std::uint32_t slot, std::byte* dst) = 0;
+  // DeviceError when a write failed; SpillLost when a read did.
+  virtual void wait(std::uint32_t slot) = 0;
+  // After an exception: lets go of whatever is on its way, so that the step can start again.
+  virtual void drain() = 0;
+  virtual SpillCounters counters() const = 0;
+};
+
+// `slots` has the bytes of each slot. UserError when the folder cannot be used or is too full; nothing is left behind
+// in it, whatever happens: the file has no name.
+std::unique_ptr<SpillStore> make_spill_store(const std::vector<std::int64_t>& slots, const SpillOptions& options);
+
+// How a trainer makes its store. None unless the application links one: not everybody wants io_uring.
+using SpillStoreMaker = std::unique_ptr<SpillStore> (*)(const std::vector<std::int64_t>&, const SpillOptions&);
+SpillStoreMaker& spill_store_maker();
+
+}  // namespace neap
