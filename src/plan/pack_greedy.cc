@@ -21,40 +21,28 @@ double rough_log2(std::int64_t x) {
   return exponent + 2 * mantissa;
 }
 
-// Per bar: the most bytes alive in one of its sections, over the most alive at all.
-std::vector<double> crowds(const Bars& bars) {
-  std::vector<std::int64_t> live(bars.sections + 1);
-  for (const Bar& b : bars.bars) {
-    live[b.first] += b.size;
-    live[b.last] -= b.size;
-  }
-  std::partial_sum(live.begin(), live.end(), live.begin());
-  const auto most = static_cast<double>(*std::max_element(live.begin(), live.end()));
-  std::vector<double> out;
-  for (const Bar& b : bars.bars) {
-    out.push_back(static_cast<double>(*std::max_element(live.begin() + b.first, live.begin() + b.last)) / most);
-  }
-  return out;
-}
-
 // The tops of what is placed, as segments of equal height over the sections, and the bars that are left.
 class Skyline {
  public:
   Skyline(const Bars& bars, const SkylineTaste& taste, Meter& meter) : bars_(bars), taste_(taste), meter_(meter) {
     out_.offsets.assign(bars.bars.size(), 0);
     RandomStream random(taste.seed);
-    const std::vector<double> crowd = taste.crowd > 0 ? crowds(bars) : std::vector<double>(bars.bars.size());
     left_.resize(bars.sections);
+    unplaced_.resize(bars.sections + 1);
     for (std::uint32_t i = 0; i < bars.bars.size(); ++i) {
       const Bar& b = bars.bars[i];
-      worth_.push_back(taste.life * rough_log2(b.life) + taste.size * rough_log2(b.size) + taste.crowd * crowd[i] +
+      worth_.push_back(taste.life * rough_log2(b.life) + taste.size * rough_log2(b.size) +
                        (taste.noise > 0 ? taste.noise * random.uniform() : 0));
       left_[b.first].push_back(i);
+      unplaced_[b.first] += b.size;
+      unplaced_[b.last] -= b.size;
     }
     for (auto& starting_here : left_) {
       std::stable_sort(starting_here.begin(), starting_here.end(),
                        [&](std::uint32_t a, std::uint32_t b) { return bars.bars[a].last < bars.bars[b].last; });
     }
+    std::partial_sum(unplaced_.begin(), unplaced_.end(), unplaced_.begin());
+    bound_ = static_cast<double>(*std::max_element(unplaced_.begin(), unplaced_.end()));
     add(0, bars.sections, 0);
   }
 
@@ -106,6 +94,8 @@ class Skyline {
     double most = 0;
     std::int64_t looked = kOverhead + gap.last - first;
     for (std::uint32_t k = first; k < gap.last; ++k) {
+      std::int64_t fullest = 0;  // of the sections [k, seen)
+      std::uint32_t seen = k;
       for (const std::uint32_t i : left_[k]) {
         const Bar& b = bars_.bars[i];
         if (b.last > gap.last) break;
@@ -113,6 +103,11 @@ class Skyline {
         double worth = worth_[i];
         if (k == first) worth += taste_.beside_wall + (gap.height + b.size == left ? taste_.level : 0);
         if (b.last == gap.last) worth += taste_.beside_wall + (gap.height + b.size == right ? taste_.level : 0);
+        if (taste_.pressure > 0) {
+          looked += b.last - seen;
+          for (; seen < b.last; ++seen) fullest = std::max(fullest, unplaced_[seen]);
+          worth += taste_.pressure * (static_cast<double>(gap.height + fullest) / bound_);
+        }
         if (best == kNone || worth > most) {
           most = worth;
           best = i;
@@ -130,6 +125,7 @@ class Skyline {
     const std::uint32_t first = gap->first;
     out_.offsets[i] = height;
     out_.height = std::max(out_.height, height + b.size);
+    for (std::uint32_t k = b.first; taste_.pressure > 0 && k < b.last; ++k) unplaced_[k] -= b.size;
     remove(gap);
     add(first, b.first, height);
     add(b.first, b.last, height + b.size);
@@ -163,6 +159,8 @@ class Skyline {
   Meter& meter_;
   Heights out_;
   std::vector<double> worth_;
+  std::vector<std::int64_t> unplaced_;  // bytes a section
+  double bound_ = 0;
   std::vector<std::vector<std::uint32_t>> left_;  // per section: the unplaced bars that start in it, by their end
   Segments segments_;
   std::set<std::pair<std::int64_t, std::uint32_t>> by_height_;

@@ -23,7 +23,7 @@ struct SkylineTaste {
   double size = 1;
   double beside_wall = 0;  // an end of the bar touches a wall of the gap
   double level = 0;        // and its top is level with that wall
-  double crowd = 0;        // times the share of the most bytes alive at once that are alive in its fullest section
+  double pressure = 0;     // times what its fullest section will reach at least, over the lower bound
   double noise = 0;
   std::uint64_t seed = 0;
 };

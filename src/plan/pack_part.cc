@@ -35,7 +35,7 @@ SkylineTaste random_taste(std::uint64_t i) {
           .size = 2 * random.uniform(),
           .beside_wall = i % 2 == 0 ? 0 : 2 * random.uniform(),
           .level = i % 3 == 0 ? 0 : 3 * random.uniform(),
-          .crowd = 30 * random.uniform(),
+          .pressure = 200 * random.uniform(),
           .noise = i < 8 ? 0 : random.uniform(),
           .seed = i};
 }
@@ -116,7 +116,8 @@ class Part {
   // Random tastes, then ever new noise on the best of them.
   void try_skylines(std::int64_t goal, std::uint64_t count, Meter& meter) {
     for (std::uint64_t i = 0; i < count && best_.height > goal && !meter.is_spent(); ++i) {
-      const SkylineTaste taste = i < kRandomTastes ? random_taste(i) : varied(best_taste_, i);
+      SkylineTaste taste = i < kRandomTastes ? random_taste(i) : varied(best_taste_, i);
+      if (!can_search_) taste.pressure = 0;  // it looks at every cell
       Heights next = fill_skyline(bars_, taste, meter);
       if (next.height < best_skyline_) {
         best_skyline_ = next.height;

@@ -46,7 +46,6 @@ class Tree {
     offsets_.assign(bars.bars.size(), 0);
     is_placed_.assign(bars.bars.size(), 0);
     resting_.resize(bars.sections + 1);
-    pending_.resize(bars.sections + 1);
     support_.resize(bars.sections + 1);
     rank_bars(emphasis);
     find_twins();
@@ -165,30 +164,23 @@ class Tree {
     return {};
   }
 
-  // Per section of a valley: how many bars rest on its bottom, and how many start there but float above the ground,
-  // that is, may come to rest there when something else is placed below them.
-  void count_bars(const Component& c) {
+  // Per section of a valley: how many bars rest on its bottom.
+  void count_resting(const Component& c) {
     std::fill(resting_.begin() + c.first, resting_.begin() + c.last + 1, 0);
-    std::fill(pending_.begin() + c.first, pending_.begin() + c.last + 1, 0);
     for (const std::uint32_t i : c.bars) {
       const Bar& b = bars_.bars[i];
-      if (state_.start(i) != state_.floor(b.first)) continue;
-      auto& counts = state_.start(i) == state_.rest(i) ? resting_ : pending_;
-      ++counts[b.first];
-      --counts[b.last];
+      if (state_.start(i) != state_.floor(b.first) || state_.start(i) != state_.rest(i)) continue;
+      ++resting_[b.first];
+      --resting_[b.last];
     }
-    for (std::uint32_t k = c.first + 1; k < c.last; ++k) {
-      resting_[k] += resting_[k - 1];
-      pending_[k] += pending_[k - 1];
-    }
-    work_ += static_cast<std::int64_t>(c.bars.size()) + 4 * (c.last - c.first);
+    for (std::uint32_t k = c.first + 1; k < c.last; ++k) resting_[k] += resting_[k - 1];
+    work_ += static_cast<std::int64_t>(c.bars.size()) + 3 * (c.last - c.first);
   }
 
-  // A section in which it can be decided what lies lowest; none when some section has nothing that could.
+  // A section of a valley; none when some section has nothing that could lie lowest. What starts on the bottom of a
+  // valley lies within it, so all that it meets starts there or above: nothing can get below it any more.
   std::optional<std::uint32_t> choose_section(const Component& c) {
-    count_bars(c);
-    std::int64_t lowest = kSky;
-    for (std::uint32_t k = c.first; k < c.last; ++k) lowest = std::min(lowest, state_.floor(k));
+    count_resting(c);
     std::optional<std::uint32_t> best;
     Score least{};
     for (std::uint32_t k = c.first; k < c.last;) {
@@ -197,7 +189,6 @@ class Tree {
       const bool is_valley = (k == c.first || state_.floor(k - 1) > state_.floor(k)) &&
                              (end == c.last || state_.floor(end) > state_.floor(k));
       for (std::uint32_t q = k; is_valley && q < end; ++q) {
-        if (pending_[q] > 0 && state_.floor(q) != lowest) continue;
         const std::int64_t branches = resting_[q] + (state_.slack(q) > 0 ? 1 : 0);
         if (branches == 0) return std::nullopt;
         const Score s = score(q, branches);
@@ -224,6 +215,7 @@ class Tree {
 
   // Of equal bars the best comes first; of bars with equal sections that touch, the better lies below.
   bool is_preferred(std::uint32_t i, std::int64_t at) const {
+    if (taste_.only != nullptr && (*taste_.only)[i] != at) return false;
     if (better_equal_[i] != kNoBar && !is_placed_[better_equal_[i]]) return false;
     const std::uint32_t below = state_.top_bar(bars_.bars[i].first);
     return below == kNoBar || lane_[below] != lane_[i] || state_.ground(bars_.bars[i].first) != at ||
@@ -297,7 +289,7 @@ class Tree {
   std::vector<std::uint32_t> rank_, by_rank_;
   std::vector<std::uint32_t> lane_;          // bars with equal sections have equal lanes
   std::vector<std::uint32_t> better_equal_;  // the next better bar of equal sections and size, or kNoBar
-  std::vector<std::int32_t> resting_, pending_;
+  std::vector<std::int32_t> resting_;
   std::vector<std::int64_t> support_;
   std::unordered_set<std::uint64_t> failed_;
   std::int64_t work_ = 0;

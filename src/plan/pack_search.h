@@ -30,6 +30,8 @@ struct SearchTaste {
   Place place = Place::kFewestTightest;
   double noise = 0;  // priorities are multiplied by up to 1 + noise
   std::uint64_t seed = 0;
+  // Where given, bars may lie only at these offsets: is this packing among those that the search looks at?
+  const std::vector<std::int64_t>* only = nullptr;
 };
 
 // Per bar: a factor to its priority.
