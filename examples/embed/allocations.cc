@@ -25,10 +25,12 @@ std::int64_t counted_allocations() { return g_count; }
 
 extern "C" {
 
+// NOLINTBEGIN(readability-identifier-naming): glibc's names
 void* __libc_malloc(std::size_t bytes);
 void* __libc_calloc(std::size_t count, std::size_t bytes);
 void* __libc_realloc(void* old, std::size_t bytes);
 void* __libc_memalign(std::size_t alignment, std::size_t bytes);
+// NOLINTEND(readability-identifier-naming)
 
 void* malloc(std::size_t bytes) {
   note();

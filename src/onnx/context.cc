@@ -254,8 +254,8 @@ bool Context::wants(std::size_t output) const {
 void Context::out(std::size_t i, Value value, Perm axes) {
   if (!wants(i)) return;
   if (is_identity(axes)) axes.clear();
-  outputs_[i] = {
-      .type = {g.type(value).dtype, permuted(g.shape(value), axes)}, .value = value, .axes = std::move(axes)};
+  const TensorType type{g.type(value).dtype, permuted(g.shape(value), axes)};
+  outputs_[i] = {.type = type, .value = value, .axes = std::move(axes)};
 }
 
 void Context::out(std::size_t i, Constant constant) {

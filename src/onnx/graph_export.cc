@@ -23,11 +23,12 @@ constexpr std::size_t kMaxProblemsShown = 20;
 std::vector<const Node*> nodes_for(const Graph& graph, Value result) {
   std::set<Value> needed = {result};
   std::vector<const Node*> out;
-  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+  for (std::size_t i = graph.nodes.size(); i-- > 0;) {
+    const Node* node = &graph.nodes[i];
     const bool is_needed =
         std::any_of(node->outputs.begin(), node->outputs.end(), [&](Value v) { return needed.contains(v); });
     if (!is_needed) continue;
-    out.push_back(&*node);
+    out.push_back(node);
     for (const Value v : node->inputs) {
       if (v) needed.insert(v);
     }

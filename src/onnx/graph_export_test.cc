@@ -160,6 +160,7 @@ struct Case {
   const char* model;
   BuildRequest request;
 };
+// NOLINTNEXTLINE(readability-identifier-naming): gtest looks for this name
 void PrintTo(const Case& c, std::ostream* out) { *out << c.model; }
 
 class BuiltinExport : public ::testing::TestWithParam<Case> {};

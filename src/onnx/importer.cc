@@ -54,8 +54,9 @@ int Importer::opset_of(const std::string& domain) const {
 }
 
 const Operand* Importer::find(const std::string& name) const {
-  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
-    if (const auto at = scope->names.find(name); at != scope->names.end()) return &at->second;
+  for (std::size_t i = scopes_.size(); i-- > 0;) {
+    const auto& names = scopes_[i].names;
+    if (const auto at = names.find(name); at != names.end()) return &at->second;
   }
   return nullptr;
 }

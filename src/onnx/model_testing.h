@@ -59,7 +59,7 @@ class Maker {
 // The importer alone: no patterns, no loss, the file's outputs under their names. Symbols are 2, "time" is 3.
 Graph import_plain(Maker& model, const ImportOptions& options = {}, Mode mode = Mode::kTraining);
 // As training builds it.
-Graph build(Maker& model, BuildRequest request = {.batch = 2});
+Graph build(Maker& model, const BuildRequest& request = {.batch = 2});
 
 int count(const Graph& graph, const std::string& op);
 std::string ops(const Graph& graph);  // of all nodes, in their order

@@ -158,7 +158,7 @@ Graph import_plain(Maker& model, const ImportOptions& options, Mode mode) {
   return g.take();
 }
 
-Graph build(Maker& model, BuildRequest request) {
+Graph build(Maker& model, const BuildRequest& request) {
   Builder g(request.mode);
   OnnxModel(model.shared(), "model.onnx").build(g, request);
   verify(g.graph());

@@ -151,7 +151,7 @@ std::string Emitter::rearranged(Value weight, const std::string& suffix, const S
   if (t.role != Role::kParameter && t.role != Role::kBuffer) {
     throw UserError(fmt::format("'{}' is computed, and ONNX orders it otherwise", t.name));
   }
-  const std::string name = t.name + suffix;
+  std::string name = t.name + suffix;
   const auto [at, is_new] = sources_.try_emplace(name, Source{t.name, std::move(blocks)});
   if (is_new) initializer(name, {t.type.dtype, shape});
   return name;
@@ -242,13 +242,13 @@ Names Emitter::add(const std::string& op, const Names& inputs, const Attrs& attr
 }
 
 std::string Emitter::scalar(float value) {
-  const std::string name = fmt::format("/number/{}", value);
+  std::string name = fmt::format("/number/{}", value);
   if (names_.contains(name)) return name;
   return constant(name, {DType::kF32, {}}, std::as_bytes(std::span(&value, 1)));
 }
 
 std::string Emitter::ints(const Ints& values) {
-  const std::string name = fmt::format("/numbers/{}", fmt::join(values, "_"));
+  std::string name = fmt::format("/numbers/{}", fmt::join(values, "_"));
   if (names_.contains(name)) return name;
   return constant(name, {DType::kI64, {static_cast<std::int64_t>(values.size())}}, std::as_bytes(std::span(values)));
 }

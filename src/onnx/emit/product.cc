@@ -60,7 +60,7 @@ std::string causal_mask(Emitter& e, const Shape& scores, std::int64_t offset) {
   if (offset < 0) throw UserError("queries that see no key have no form in ONNX");
   const std::int64_t queries = scores.size(0);
   const std::int64_t keys = scores.size(1);
-  const std::string name = fmt::format("/causal_mask/{}_{}_{}", queries, keys, offset);
+  std::string name = fmt::format("/causal_mask/{}_{}_{}", queries, keys, offset);
   if (e.has_name(name)) return name;
   std::vector<float> mask(static_cast<std::size_t>(queries * keys));
   for (std::int64_t i = 0; i < queries; ++i) {

@@ -141,7 +141,7 @@ class Layer {
   }
 
   std::string no_bias(const Shape& shape) {
-    const std::string name = fmt::format("/no_bias/{}", shape.count());
+    std::string name = fmt::format("/no_bias/{}", shape.count());
     if (e_.has_name(name)) return name;
     const std::vector<float> zeros(static_cast<std::size_t>(shape.count()));
     return e_.constant(name, {DType::kF32, {1, shape.count()}}, std::as_bytes(std::span(zeros)));

@@ -106,6 +106,6 @@ std::optional<Replacement> rule(const Match& m, const Node& node) {
 
 }  // namespace
 
-Graph find_activations(Graph graph) { return rewrite(graph, rule); }
+Graph find_activations(const Graph& graph) { return rewrite(graph, rule); }
 
 }  // namespace neap::onnx

@@ -222,6 +222,6 @@ std::optional<Replacement> joined(const Match& m, const Node& node) {
 
 }  // namespace
 
-Graph find_attention(Graph graph) { return rewrite(rewrite(graph, rule), joined); }
+Graph find_attention(const Graph& graph) { return rewrite(rewrite(graph, rule), joined); }
 
 }  // namespace neap::onnx

@@ -21,6 +21,6 @@ std::optional<Replacement> rule(const Match& m, const Node& node) {
 
 }  // namespace
 
-Graph find_bias(Graph graph) { return rewrite(graph, rule); }
+Graph find_bias(const Graph& graph) { return rewrite(graph, rule); }
 
 }  // namespace neap::onnx

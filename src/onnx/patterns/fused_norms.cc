@@ -35,6 +35,6 @@ std::optional<Replacement> rule(const Match& m, const Node& node) {
 
 }  // namespace
 
-Graph find_fused_norms(Graph graph) { return rewrite(graph, rule); }
+Graph find_fused_norms(const Graph& graph) { return rewrite(graph, rule); }
 
 }  // namespace neap::onnx

@@ -110,8 +110,8 @@ class Copy {
  private:
   std::vector<std::vector<TensorId>> append(const Node& node, const Replacement& r) {
     std::vector<std::vector<TensorId>> results;
-    for (std::size_t n = 0; n < r.nodes.size(); ++n) {
-      Node copy = r.nodes[n];
+    for (const Node& each : r.nodes) {
+      Node copy = each;
       for (TensorId& id : copy.inputs) {
         if (!id) continue;
         const bool is_made = (id.index & kMade) != 0;
@@ -189,10 +189,10 @@ Graph prune(const Graph& graph) {
 Graph find_patterns(Graph graph) {
   graph = prune(graph);
   graph = find_norms(std::move(graph));
-  graph = find_activations(std::move(graph));
-  graph = find_bias(std::move(graph));
-  graph = find_attention(std::move(graph));
-  return find_fused_norms(std::move(graph));
+  graph = find_activations(graph);
+  graph = find_bias(graph);
+  graph = find_attention(graph);
+  return find_fused_norms(graph);
 }
 
 }  // namespace neap::onnx
