@@ -179,7 +179,8 @@ TEST(OnnxExport, FailureLeavesTheOldFile) {
   m.input("x", "batch 512").weight("w", {512, 512}).node("MatMul", "x w", "y").output("y");
   const neap::testing::FileSizeLimit full(4096);
   EXPECT_NE(
-      user_error([&] { OnnxModel(m.shared(), "m.onnx").save((dir / "out.onnx").string(), {}, Weights({}).reader()); }), "");
+      user_error([&] { OnnxModel(m.shared(), "m.onnx").save((dir / "out.onnx").string(), {}, Weights({}).reader()); }),
+      "");
   EXPECT_EQ(contents(dir / "out.onnx"), "precious");
 }
 
