@@ -129,10 +129,12 @@ struct RuleEntry {
 // One table a file of rules; rules.cc lists them.
 std::span<const RuleEntry> elementwise_rules();
 std::span<const RuleEntry> shape_rules();
+std::span<const RuleEntry> constant_rules();
 std::span<const RuleEntry> index_rules();
 std::span<const RuleEntry> reduce_rules();
 std::span<const RuleEntry> product_rules();
 std::span<const RuleEntry> image_rules();
+std::span<const RuleEntry> resize_rules();
 std::span<const RuleEntry> norm_rules();
 std::span<const RuleEntry> loss_rules();
 std::span<const RuleEntry> recurrent_rules();
@@ -140,8 +142,13 @@ std::span<const RuleEntry> control_rules();
 std::span<const RuleEntry> quantize_rules();
 std::span<const RuleEntry> signal_rules();
 
+// All tables.
+std::vector<std::span<const RuleEntry>> all_rules();
 // Null: there is none.
 const RuleEntry* find_rule(std::string_view domain, std::string_view op);
+
+// The shape with what one -1 in it stands for, told from `x`; a 0 copies the axis of `x` where that is wanted.
+Shape resolved(Ints wanted, const Shape& x, bool copies_zero);
 
 // Axis counted from the end made plain; UserError when there is none such.
 int plain_axis(std::int64_t axis, int rank);

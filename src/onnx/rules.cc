@@ -11,15 +11,19 @@ using Table = std::map<std::string_view, const RuleEntry*>;
 
 Table make_table() {
   Table out;
-  for (const auto rules :
-       {elementwise_rules(), shape_rules(), index_rules(), reduce_rules(), product_rules(), image_rules(), norm_rules(),
-        loss_rules(), recurrent_rules(), control_rules(), quantize_rules(), signal_rules()}) {
+  for (const auto rules : all_rules()) {
     for (const RuleEntry& rule : rules) out.emplace(rule.op, &rule);
   }
   return out;
 }
 
 }  // namespace
+
+std::vector<std::span<const RuleEntry>> all_rules() {
+  return {elementwise_rules(), shape_rules(),   constant_rules(), index_rules(), reduce_rules(),
+          product_rules(),     image_rules(),   resize_rules(),   norm_rules(),  loss_rules(),
+          recurrent_rules(),   control_rules(), quantize_rules(), signal_rules()};
+}
 
 const RuleEntry* find_rule(std::string_view domain, std::string_view op) {
   if (!domain.empty() && domain != "ai.onnx") return nullptr;

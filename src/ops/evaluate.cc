@@ -42,8 +42,13 @@ void run_node(const Graph& graph, const Node& node, std::vector<HostTensor>& val
   const auto kernel = prepare_cpu_kernel(call, named);
   std::vector<const std::byte*> in;
   std::vector<std::byte*> out;
-  for (const TensorId id : node.inputs) in.push_back(id ? values[id.index].data.data() : nullptr);
-  for (const TensorId id : node.outputs) out.push_back(values[id.index].data.data());
+  alignas(16) std::byte nothing[16] = {};  // the address of an empty tensor: null would say "not given"
+  const auto address = [&](TensorId id) {
+    std::vector<std::byte>& data = values[id.index].data;
+    return data.empty() ? nothing : data.data();
+  };
+  for (const TensorId id : node.inputs) in.push_back(id ? address(id) : nullptr);
+  for (const TensorId id : node.outputs) out.push_back(address(id));
   const auto bytes = static_cast<std::size_t>(align_up(kernel->workspace_bytes() + 1));
   const std::unique_ptr<std::byte, void (*)(void*)> workspace(
       static_cast<std::byte*>(std::aligned_alloc(static_cast<std::size_t>(kAlignment), bytes)), std::free);

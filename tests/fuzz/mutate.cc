@@ -134,9 +134,7 @@ class Mutator {
   void set_op() {
     static const auto ops = [] {
       std::vector<std::string_view> out;
-      for (const auto rules :
-           {elementwise_rules(), shape_rules(), index_rules(), reduce_rules(), product_rules(), image_rules(),
-            norm_rules(), loss_rules(), recurrent_rules(), control_rules(), quantize_rules(), signal_rules()}) {
+      for (const auto rules : all_rules()) {
         for (const RuleEntry& rule : rules) out.push_back(rule.op);
       }
       return out;

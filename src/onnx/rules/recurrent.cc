@@ -242,8 +242,7 @@ class Layer {
     const Value g = apply(d.functions[1], gate(all, 3));
     d.c = add(mul(f, d.c), mul(i, g));
     const Value o = apply(d.functions[0], add(gate(all, 1), peep(1, d.c)));
-    Function outer = d.functions[2];
-    d.h = mul(o, apply(outer, d.c));
+    d.h = mul(o, apply(d.functions[2], d.c));
   }
 
   void gru_step(Direction& d, Value input) {

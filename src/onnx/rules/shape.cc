@@ -30,7 +30,8 @@ void transpose(Context& c) {
   c.out(0, std::move(y));
 }
 
-// The element count of `shape` with one -1 in it is that of `x`.
+}  // namespace
+
 Shape resolved(Ints wanted, const Shape& x, bool copies_zero) {
   std::int64_t known = 1;
   std::int64_t* open = nullptr;
@@ -53,6 +54,8 @@ Shape resolved(Ints wanted, const Shape& x, bool copies_zero) {
   }
   return Shape::of(wanted);
 }
+
+namespace {
 
 void reshape(Context& c) {
   const Shape to = resolved(c.ints(1), c.shape(0), c.integer("allowzero", 0) == 0);
@@ -234,56 +237,6 @@ void center_crop_pad(Context& c) {
   c.out(0, c.add("pad", {c.in(0)}, {{"pads", pads}}));
 }
 
-void constant(Context& c) {
-  if (const auto* a = c.find("value")) return c.out(0, read_tensor(a->t(), nullptr, nullptr, c.widens()));
-  if (c.has_attr("value_int")) return c.out(0, make_scalar(c.integer("value_int")));
-  if (c.has_attr("value_ints")) return c.out(0, make_ints(c.ints("value_ints", {})));
-  if (c.has_attr("value_float")) return c.out(0, c.scalar(c.real("value_float", 0), DType::kF32));
-  if (!c.has_attr("value_floats")) throw UserError("only tensors and numbers are supported");
-  const std::vector<double> wide = c.reals("value_floats");
-  const std::vector<float> values(wide.begin(), wide.end());
-  const auto bytes = std::as_bytes(std::span(values));
-  Constant out;
-  out.data = Blob::of({bytes.begin(), bytes.end()});
-  out.type = {DType::kF32, {static_cast<std::int64_t>(values.size())}};
-  c.out(0, std::move(out));
-}
-
-void constant_of_shape(Context& c) {
-  const Shape shape = resolved(c.ints(0), {}, false);
-  const auto* a = c.find("value");
-  if (a == nullptr) return c.out(0, c.add("fill", {}, {{"shape", shape}, {"value", 0.0}}));
-  const Constant value = read_tensor(a->t(), nullptr, nullptr, c.widens());
-  if (value.type.elements() != 1) throw UserError("the value must be one number");
-  c.out(0, c.add("expand", {c.reshape(c.constant_of(value), {})}, {{"shape", shape}}));
-}
-
-void range(Context& c) {
-  const DType type = c.dtype(0);
-  const double start = c.real(0);
-  const double delta = c.real(2);
-  if (delta == 0) throw UserError("the step is 0");
-  const double count = std::max(0.0, std::ceil((c.real(1) - start) / delta));
-  if (count > 1e9) throw UserError("the range is too long");
-  c.out(0, c.add("range", {},
-                 {{"shape", Shape{static_cast<std::int64_t>(count)}},
-                  {"start", start},
-                  {"delta", delta},
-                  {"dtype", std::string(name(type))}}));
-}
-
-void eye_like(Context& c) {
-  const Ints size = c.sizes(0);
-  if (size.size() != 2) throw UserError("it takes a matrix");
-  const DType type = c.dtype_attr("dtype", c.dtype(0));
-  const Value rows = c.add(
-      "range", {},
-      {{"shape", Shape{size[0]}}, {"dtype", std::string("i64")}, {"start", static_cast<double>(c.integer("k", 0))}});
-  const Value columns = c.add("range", {}, {{"shape", Shape{size[1]}}, {"dtype", std::string("i64")}});
-  const Value is_one = c.add("equal", {c.reshape(rows, {size[0], 1}), columns});
-  c.out(0, c.cast(is_one, type));
-}
-
 void trilu(Context& c) {
   const std::int64_t k = c.has(1) ? c.integer(1) : 0;
   c.out(0, c.add("trilu", {c.in(0)}, {{"k", k}, {"upper", c.integer("upper", 1)}}));
@@ -310,10 +263,6 @@ constexpr RuleEntry kRules[] = {{"Transpose", transpose},
                                 {"DepthToSpace", depth_to_space},
                                 {"SpaceToDepth", space_to_depth},
                                 {"CenterCropPad", center_crop_pad},
-                                {"Constant", constant},
-                                {"ConstantOfShape", constant_of_shape},
-                                {"Range", range},
-                                {"EyeLike", eye_like},
                                 {"Trilu", trilu},
                                 {"ReverseSequence", reverse_sequence}};
 
