@@ -7,6 +7,7 @@
 #include "graph/op.h"
 #include "plan/schedule.h"
 #include "plan/simulate.h"
+#include "policy/policy.h"
 
 namespace neap {
 namespace {
@@ -16,8 +17,8 @@ constexpr std::int64_t kWorthwhile = 64 * kKiB;  // below this a transfer is all
 // How much may be on its way: the more, the fewer stalls and the less room.
 constexpr std::int64_t kFlights[] = {256 * kMiB, 64 * kMiB, 16 * kMiB, 0};
 
-Plan plan_of(const Graph& graph, const Costs& costs, const Decisions& decisions) {
-  return std::get<Plan>(make_plan(graph, costs, decisions));
+Plan plan_of(const PlanningProblem& p, const Decisions& decisions) {
+  return std::get<Plan>(make_plan(p.graph, p.costs, decisions, kNoBudget, p.layout));
 }
 
 }  // namespace
@@ -74,15 +75,6 @@ Decisions spill_first(const Graph& graph, const std::vector<TensorId>& order, st
   return out;
 }
 
-Plan smallest_spill_plan(const Graph& graph, const Costs& costs, const Link& link) {
-  const std::vector<TensorId> order = spill_order(graph, costs);
-  Decisions all = spill_first(graph, order, order.size(), 0, link);
-  all.early_updates = true;
-  Plan spilled = plan_of(graph, costs, all);
-  Plan kept = plan_of(graph, costs, store_all(graph));
-  return spilled.peak_bytes < kept.peak_bytes ? spilled : kept;
-}
-
 namespace {
 
 // The fewest of the order that do. More spilled is not always less at the peak, so what is returned was planned, not
@@ -106,30 +98,51 @@ std::optional<Plan> fewest(std::int64_t budget, std::size_t most, const PlanWith
   return fitting;
 }
 
+class Spill final : public Policy {
+ public:
+  std::string_view name() const override { return "spill"; }
+
+  // Everything that can leave does, one transfer at a time, and weights change early.
+  Plan smallest(const PlanningProblem& p) const override {
+    const std::vector<TensorId> order = spill_order(p.graph, p.costs);
+    Decisions all = spill_first(p.graph, order, order.size(), 0, p.link);
+    all.early_updates = true;
+    Plan spilled = plan_of(p, all);
+    Plan kept = plan_of(p, store_all(p.graph));
+    return spilled.peak_bytes < kept.peak_bytes ? spilled : kept;
+  }
+
+  // The fastest as the simulator sees it. Plans whose step can be run again come first.
+  std::optional<Plan> within(const PlanningProblem& p, std::int64_t budget) const override {
+    Plan kept = plan_of(p, store_all(p.graph));
+    if (kept.peak_bytes <= budget) return kept;
+    const std::vector<TensorId> order = spill_order(p.graph, p.costs);
+    std::optional<Plan> best;
+    double best_ms = std::numeric_limits<double>::infinity();
+    for (const bool early : {false, true}) {
+      for (const std::int64_t flight : kFlights) {
+        std::optional<Plan> plan = fewest(budget, order.size(), [&](std::size_t count) {
+          Decisions decisions = spill_first(p.graph, order, count, flight, p.link);
+          decisions.early_updates = early;
+          return plan_of(p, decisions);
+        });
+        if (!plan) continue;
+        const double ms = simulate(*plan, p.costs, p.link).ms;
+        if (ms >= best_ms) continue;
+        best_ms = ms;
+        best = std::move(plan);
+      }
+      if (best) break;
+    }
+    return best;
+  }
+};
+
 }  // namespace
 
-std::optional<Plan> spill_plan(const Graph& graph, const Costs& costs, std::int64_t budget, const Link& link) {
-  Plan kept = plan_of(graph, costs, store_all(graph));
-  if (kept.peak_bytes <= budget) return kept;
-  const std::vector<TensorId> order = spill_order(graph, costs);
-  std::optional<Plan> best;
-  double best_ms = std::numeric_limits<double>::infinity();
-  for (const bool early : {false, true}) {
-    for (const std::int64_t flight : kFlights) {
-      std::optional<Plan> plan = fewest(budget, order.size(), [&](std::size_t count) {
-        Decisions decisions = spill_first(graph, order, count, flight, link);
-        decisions.early_updates = early;
-        return plan_of(graph, costs, decisions);
-      });
-      if (!plan) continue;
-      const double ms = simulate(*plan, costs, link).ms;
-      if (ms >= best_ms) continue;
-      best_ms = ms;
-      best = std::move(plan);
-    }
-    if (best) break;
-  }
-  return best;
+const Policy& spill_policy() {
+  static const Spill policy;
+  return policy;
 }
 
 }  // namespace neap

@@ -2,8 +2,6 @@
 // back.
 #pragma once
 
-#include <optional>
-
 #include "plan/plan.h"
 
 namespace neap {
@@ -15,12 +13,5 @@ std::vector<TensorId> spill_order(const Graph& graph, const Costs& costs);
 // The lossless forms with the first `count` of the order spilled.
 Decisions spill_first(const Graph& graph, const std::vector<TensorId>& order, std::size_t count,
                       std::int64_t flight_bytes, const Link& link);
-
-// The plan of the least bytes: everything that can leave does, one transfer at a time, and weights change early.
-Plan smallest_spill_plan(const Graph& graph, const Costs& costs, const Link& link);
-
-// The fastest plan found within the budget, as the simulator sees it; none: not even the smallest fits. Plans whose
-// step can be run again come first.
-std::optional<Plan> spill_plan(const Graph& graph, const Costs& costs, std::int64_t budget, const Link& link);
 
 }  // namespace neap

@@ -8,13 +8,17 @@
 #include "graph/op.h"
 #include "neap/error.h"
 #include "plan/simulate.h"
-#include "plan/validate.h"
-#include "policy/spill.h"
 #include "train/budget.h"
 #include "train/schedule.h"
 
 namespace neap {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 std::unique_ptr<Device> make_device(const TrainOptions& options) {
   if (options.device == "cpu") return make_cpu_device(options.threads);
@@ -69,36 +73,29 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   out.spec = make_spec(std::move(model), options);
   out.device = make_device(options);
   out.program = prepare(build_training(out.spec, options), *out.device, options.own_kernels);
-  const auto start = std::chrono::steady_clock::now();
-  const Graph& graph = out.program.graph;
-  out.plan = std::get<Plan>(make_plan(graph, out.program.costs, store_all(graph)));
-  if (const auto error = validate(out.plan, graph, out.program.costs)) throw InternalError("plan: " + *error);
-  out.planning_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  out.program.costs.ms = estimated_ms(out.program.graph);
+  out.link = kGuessedLink;
+  out.policy = &policy_named(options.policy);
+  const PlanningProblem problem{.graph = out.program.graph, .costs = out.program.costs, .link = out.link};
+  const auto start = Clock::now();
+  out.plan = plan_within(store_all_policy(), problem, std::nullopt);
   out.store_all_bytes = out.plan.peak_bytes;
-  out.min_bytes = out.plan.peak_bytes;
-  if (options.policy == "spill") {
-    out.program.costs.ms = estimated_ms(graph);
-    out.link = kGuessedLink;
-    out.min_bytes = smallest_spill_plan(graph, out.program.costs, out.link).peak_bytes;
-  }
+  const bool keeps_all = out.policy == &store_all_policy();
+  out.min_bytes = keeps_all ? out.store_all_bytes : out.policy->smallest(problem).peak_bytes;
   out.budget = parse_budget(options.budget, {out.plan.state_bytes, out.store_all_bytes, out.min_bytes});
   if (!options.reservation.empty()) {
     const auto room = static_cast<std::int64_t>(aligned_part(options.reservation).size());
     out.budget = std::min(room, out.budget.value_or(room));
   }
-  if (options.policy == "spill" && out.budget) plan_again(out, options);
+  if (out.budget && out.plan.peak_bytes > *out.budget) out.plan = plan_within(*out.policy, problem, out.budget);
+  out.planning_ms = ms_since(start);
   return out;
 }
 
-void plan_again(Setup& s, const TrainOptions& options) {
-  if (options.policy != "spill" || !s.budget) return;
-  const auto start = std::chrono::steady_clock::now();
-  const Graph& graph = s.program.graph;
-  // Below the minimum the smallest plan says by how much.
-  std::optional<Plan> plan = spill_plan(graph, s.program.costs, *s.budget, s.link);
-  s.plan = plan ? std::move(*plan) : smallest_spill_plan(graph, s.program.costs, s.link);
-  if (const auto error = validate(s.plan, graph, s.program.costs)) throw InternalError("plan: " + *error);
-  s.planning_ms += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+void plan_again(Setup& s) {
+  const auto start = Clock::now();
+  s.plan = plan_within(*s.policy, {.graph = s.program.graph, .costs = s.program.costs, .link = s.link}, s.budget);
+  s.planning_ms += ms_since(start);
 }
 
 PlanReport report_of(const Setup& s) {

@@ -7,6 +7,7 @@
 #include "device/device.h"
 #include "neap/train.h"
 #include "plan/plan.h"
+#include "policy/policy.h"
 #include "runtime/prepare.h"
 #include "train/model_spec.h"
 
@@ -16,6 +17,7 @@ struct Setup {
   ModelSpec spec;
   std::unique_ptr<Device> device;
   Program program;
+  const Policy* policy = nullptr;
   Plan plan;  // valid
   std::int64_t store_all_bytes = 0;
   std::int64_t min_bytes = 0;
@@ -25,7 +27,7 @@ struct Setup {
 };
 
 // Another plan within the same budget, from what was measured. The state stays where it is.
-void plan_again(Setup& setup, const TrainOptions& options);
+void plan_again(Setup& setup);
 
 // UserError for wrong options. A plan above the budget is returned like any other: the caller decides.
 Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options);

@@ -158,7 +158,7 @@ void Trainer::Impl::learn_costs() {
   if (c.write_ms > 0) setup_.link.write_bytes_per_ms = static_cast<double>(c.written_bytes) / c.write_ms;
   if (c.read_ms > 0) setup_.link.read_bytes_per_ms = static_cast<double>(c.read_bytes) / c.read_ms;
   const Plan before = setup_.plan;
-  plan_again(setup_, options_);
+  plan_again(setup_);
   if (setup_.plan.peak_bytes > arena_->bytes()) setup_.plan = before;
   make_executor();
 }

@@ -1,0 +1,41 @@
+// What a policy is: from costs and a budget it makes a plan. One file a policy; its line is in policies.cc.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "plan/plan.h"
+
+namespace neap {
+
+struct PlanningProblem {
+  const Graph& graph;
+  const Costs& costs;  // with times: measured, or guessed while nobody has measured
+  Link link;
+  const StateLayout* layout = nullptr;  // where the state lies already; null: where the plan puts it
+};
+
+class Policy {
+ public:
+  virtual ~Policy() = default;
+  virtual std::string_view name() const = 0;
+  // The plan of the least bytes that this policy knows.
+  virtual Plan smallest(const PlanningProblem& problem) const = 0;
+  // The fastest plan within the budget that this policy knows; none: not even its smallest fits.
+  virtual std::optional<Plan> within(const PlanningProblem& problem, std::int64_t budget) const = 0;
+  // Plans get better when times are measured instead of guessed.
+  virtual bool wants_times() const { return true; }
+};
+
+// By the name that --policy takes; UserError lists the names when there is none such.
+const Policy& policy_named(std::string_view name);
+
+// The plan for a budget (none: store-all): a valid one, or the smallest where nothing fits.
+Plan plan_within(const Policy& policy, const PlanningProblem& problem, std::optional<std::int64_t> budget);
+
+// One an own file; store_all_policy.cc is the model to follow.
+const Policy& store_all_policy();
+const Policy& spill_policy();
+
+}  // namespace neap
