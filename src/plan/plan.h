@@ -81,6 +81,11 @@ struct Link {
 // Everything that a policy can say.
 struct Decisions {
   std::vector<Residency> residency;  // one a tensor; shorter: kKeep
+  // Not empty: these runs, in this order, instead of what `residency` (then empty) makes of the program. Every forward
+  // and backward node that is no view is in it; one that is in it again is recomputed then, so it has no side effects.
+  // A read takes the latest run's result, which is gone behind the last read before its producer runs again. Updates
+  // that are not in it run as early as they can.
+  std::vector<NodeId> order;
   // Bytes that may be on their way at one time, beside the transfer that is waited for. 0: each is waited for at once.
   std::int64_t flight_bytes = 0;
   // With spills: state changes as early as it can, which frees gradients, instead of behind the last fetch, which lets
