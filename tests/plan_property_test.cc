@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "autodiff/optimizer.h"
 #include "core/random.h"
 #include "graph/op.h"
 #include "ops/evaluate.h"
@@ -15,7 +16,6 @@
 #include "pool/spill_store.h"
 #include "runtime/executor.h"
 #include "tests/random_graph.h"
-#include "train/optimizer.h"
 #include "train/state.h"
 
 namespace neap {
