@@ -7,12 +7,12 @@
 #include <fstream>
 #include <numeric>
 
+#include "autodiff/optimizer.h"
 #include "core/bytes.h"
 #include "core/file.h"
 #include "core/random.h"
 #include "neap/error.h"
 #include "train/checkpoint.h"
-#include "train/optimizer.h"
 #include "train/profile.h"
 #include "train/schedule.h"
 #include "train/state.h"
