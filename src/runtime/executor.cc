@@ -25,6 +25,9 @@ Executor::Executor(const Program& program, const Plan& plan, Device& device, Are
     if (changes) first_change_ = std::min(first_change_, launches_.size());
     launches_.push_back(bind(instruction));
   }
+#ifdef NEAP_CHECKED
+  checks_ = std::make_unique<Checks>(plan, program.graph, program.costs, is_host_memory_ ? base_ : nullptr);
+#endif
   for (const auto& [id, home] : plan.homes) {
     homes_[id.index] = base_ + plan.blocks[home.block.index].offset + home.offset;
     peak_ = std::max(peak_, top_of(home, program.graph.at(id).type.bytes()));
@@ -88,18 +91,42 @@ void Executor::transfer(const Launch& l) {
 }
 
 void Executor::run() {
+#ifdef NEAP_CHECKED
+  run_with(*checks_);
+#else
   for (done_ = 0; done_ < launches_.size(); ++done_) launch(launches_[done_]);
+#endif
 }
 
-void Executor::run_timed(std::vector<double>& ms) {
-  using Clock = std::chrono::steady_clock;
-  ms.assign(launches_.size(), 0);
-  for (done_ = 0; done_ < launches_.size(); ++done_) {
-    const auto start = Clock::now();
-    launch(launches_[done_]);
-    device_.synchronise();
-    ms[done_] = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+namespace {
+
+// Milliseconds of each instruction; what is checked around it does not count.
+class Timer {
+ public:
+  Timer(std::vector<double>& ms, Device& device, Checks* checks) : ms_(ms), device_(device), checks_(checks) {}
+  void before(std::size_t i) {
+    if (checks_ != nullptr) checks_->before(i);
+    start_ = Clock::now();
   }
+  void after(std::size_t i) {
+    device_.synchronise();
+    ms_[i] = std::chrono::duration<double, std::milli>(Clock::now() - start_).count();
+    if (checks_ != nullptr) checks_->after(i);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::vector<double>& ms_;
+  Device& device_;
+  Checks* checks_;
+  Clock::time_point start_;
+};
+
+}  // namespace
+
+void Executor::run_timed(std::vector<double>& ms) {
+  ms.assign(launches_.size(), 0);
+  run_with(Timer(ms, device_, checks_.get()));
 }
 
 std::byte* Executor::at(TensorId id) const {

@@ -12,6 +12,7 @@
 #include "core/file.h"
 #include "core/random.h"
 #include "neap/error.h"
+#include "pool/simple_predictors.h"
 #include "train/checkpoint.h"
 #include "train/profile.h"
 #include "train/schedule.h"
@@ -66,7 +67,10 @@ double StepTimes::median() const {
 }
 
 Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& options, const OpenData& open)
-    : options_(options), setup_(make_setup(std::move(model), options)), steppers_(kMostShapes) {
+    : options_(options),
+      setup_(make_setup(std::move(model), options)),
+      steppers_(kMostShapes),
+      new_shapes_(predictor_named(options.lifetimes)) {
   refuse_what_does_not_fit(setup_.plan.peak_bytes);
   const Graph& longest = setup_.program->graph;
   DataSources data = open(options_, setup_.spec, longest);
@@ -105,7 +109,8 @@ Stepper& Trainer::Impl::stepper_for(std::int64_t length) {
 Stepper& Trainer::Impl::add_stepper(BatchShape shape) {
   auto program = prepare_length(setup_, options_, shape.length);
   StateLayout layout = shared_layout(graph(), first().plan(), program->graph);
-  Plan plan = plan_within(*setup_.policy, {program->graph, program->costs, setup_.link, &layout}, setup_.budget);
+  Plan plan = new_shapes_.plan(*setup_.policy, {program->graph, program->costs, setup_.link, &layout}, setup_.budget,
+                               arena_->bytes(), shape.length);
   return steppers_.add(std::make_unique<Stepper>(shape, std::move(program), std::move(plan), std::move(layout),
                                                  *setup_.device, *arena_, spill_options(options_)));
 }
@@ -123,6 +128,7 @@ StepReport Trainer::Impl::advance() {
   const std::int64_t spilled_before = stepper.store() ? stepper.store()->counters().written_bytes : 0;
   write_inputs(stepper);
   run_step(stepper);
+  new_shapes_.note_step();
   stepper.executor().read(stepper.loss(), &loss_);
   const double ms = ms_since(start);
   const std::int64_t spilled = stepper.store() ? stepper.store()->counters().written_bytes - spilled_before : 0;
