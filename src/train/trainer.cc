@@ -57,6 +57,8 @@ double StepTimes::median() const {
 Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& options, const OpenData& open)
     : options_(options), setup_(make_setup(std::move(model), options)) {
   refuse_what_does_not_fit(setup_.plan.peak_bytes);
+  faults_ = parse_spill_faults(options_.spill_fault);
+  if (options_.trace) tracer_ = std::make_unique<Tracer>();
   DataSources data = open(options_, setup_.spec, graph());
   batches_ = std::move(data.training);
   if (data.evaluation) {
@@ -86,81 +88,117 @@ void Trainer::Impl::make_arena() {
 
 StepReport Trainer::Impl::advance() {
   const auto start = Clock::now();
-  const std::int64_t spilled_before = store_ ? store_->counters().written_bytes : 0;
+  const SpillCounters before = store_ ? store_->counters() : SpillCounters{};
   write_inputs();
   run_step();
   executor_->read(loss_id_, &loss_);
   const double ms = ms_since(start);
-  const std::int64_t spilled = store_ ? store_->counters().written_bytes - spilled_before : 0;
+  last_ = store_ ? between(before, store_->counters()) : SpillCounters{};
   ++step_;
   ++steps_here_;
   times_.add(ms);
+  if (tracer_) tracer_->after(*executor_, step_);
   const std::int64_t peak = executor_->peak_bytes();
   if (setup_.budget && peak > *setup_.budget) ++violations_;
-  if (steps_here_ == kTimedStep) learn_costs();
-  return {.step = step_,
-          .loss = loss_,
-          .step_ms = ms,
-          .lr = lr_,
-          .peak_bytes = peak,
-          .budget_bytes = setup_.budget,
-          .spilled_bytes = spilled};
+  const StepReport report{.step = step_,
+                          .loss = loss_,
+                          .step_ms = ms,
+                          .lr = lr_,
+                          .peak_bytes = peak,
+                          .budget_bytes = setup_.budget,
+                          .spilled_bytes = last_.written_bytes,
+                          .transfer_ms = last_.write_ms + last_.read_ms,
+                          .stalled_ms = last_.stalled_ms};
+  if (store_ && steps_here_ == kTimedStep) {
+    learn_costs();
+  } else if (store_ && steps_here_ > kTimedStep && watch_.is_plan_due(last_, ms, setup_.link)) {
+    use_new_plan();
+  }
+  return report;
 }
 
 void Trainer::Impl::make_executor() {
+  executor_.reset();
   store_.reset();
   if (!setup_.plan.slots.empty()) {
     if (spill_store_maker() == nullptr) throw UserError("this application links no spill store; link neap::models");
-    store_ = spill_store_maker()(setup_.plan.slots, {.folder = options_.spill_dir,
-                                                     .host_ram_bytes = options_.host_ram,
-                                                     .write_bytes_per_s = options_.spill_write_rate,
-                                                     .read_bytes_per_s = options_.spill_read_rate,
-                                                     .corrupt_read = options_.spill_fault});
+    const std::span<std::byte> memory(arena_->base(), static_cast<std::size_t>(arena_->bytes()));
+    store_ = spill_store_maker()(setup_.plan.slots, spill_options(options_, setup_.plan, graph(), memory, faults_));
   }
   executor_ = std::make_unique<Executor>(setup_.program, setup_.plan, *setup_.device, *arena_, store_.get());
 }
 
-// A step whose spilled bytes are lost is run again from its inputs: up to then it has changed nothing that stays.
-void Trainer::Impl::run_step() {
-  constexpr int kAttempts = 3;
-  for (int attempt = 1;; ++attempt) {
-    try {
-      if (store_ && steps_here_ + 1 == kTimedStep) {
-        executor_->run_timed(timed_);
-      } else {
-        executor_->run();
-      }
-      return;
-    } catch (const SpillLost& lost) {
-      store_->drain();
-      if (attempt == kAttempts) throw DeviceError(fmt::format("step {}: {}", step_ + 1, lost.what));
-      if (!executor_->can_run_again()) {
-        throw DeviceError(
-            fmt::format("step {}: {}, after weights had changed; go on from a checkpoint (--resume), or "
-                        "give a larger --budget, which lets a step be run again",
-                        step_ + 1, lost.what));
-      }
-      ++replays_;
-      write_step_inputs();
-      batches_->again(*executor_);
-    }
+void Trainer::Impl::run_calls() {
+  if (tracer_) tracer_->before(*executor_);
+  if (store_ && steps_here_ + 1 == kTimedStep) {
+    executor_->run_timed(timed_);
+  } else {
+    executor_->run();
   }
 }
 
-// The plan was made with guesses; now there are times. What the disk takes comes from the transfers so far.
+// A step whose spilled bytes are lost is run again from its inputs: up to then it has changed nothing that stays.
+void Trainer::Impl::run_step() {
+  for (int attempt = 1;; ++attempt) {
+    try {
+      return run_calls();
+    } catch (const SpillLost& lost) {
+      store_->drain();
+      prepare_to_run_again(lost, attempt);
+    }
+    ++replays_;
+    write_step_inputs();
+    batches_->again(*executor_);
+  }
+}
+
+// A disk that is full gets less; any other fault another try, and then another file.
+void Trainer::Impl::prepare_to_run_again(const SpillLost& lost, int attempt) {
+  constexpr int kAttempts = 4;
+  const auto stop = [&](const std::string& why) {
+    if (!options_.checkpoint.empty()) checkpoint();  // the state is that of the last whole step
+    throw DeviceError(why);
+  };
+  if (!executor_->can_run_again()) throw DeviceError(text_of(lost, step_ + 1, true));
+  if (attempt == kAttempts) stop(text_of(lost, step_ + 1, false));
+  if (lost.room_bytes >= 0) {
+    setup_.link.room_bytes = lost.room_bytes + options_.host_ram;
+    use_new_plan();
+    if (needed_room(setup_.plan, graph()) > setup_.link.room_bytes) stop(text_of(lost, step_ + 1, false));
+  } else if (attempt > 1) {
+    make_executor();
+  }
+}
+
+// The plan was made with guesses; now there are times. What the disk takes comes from the transfers of this step.
 void Trainer::Impl::learn_costs() {
-  if (!store_) return;
   for (std::size_t i = 0; i < setup_.plan.instructions.size(); ++i) {
     const Instruction& in = setup_.plan.instructions[i];
     if (!is_transfer(in.action)) setup_.program.costs.ms[in.node.index] = timed_[i];
   }
-  const SpillCounters c = store_->counters();
-  if (c.write_ms > 0) setup_.link.write_bytes_per_ms = static_cast<double>(c.written_bytes) / c.write_ms;
-  if (c.read_ms > 0) setup_.link.read_bytes_per_ms = static_cast<double>(c.read_bytes) / c.read_ms;
-  const Plan before = setup_.plan;
+  if (last_.write_ms > 0) setup_.link.write_bytes_per_ms = static_cast<double>(last_.written_bytes) / last_.write_ms;
+  if (last_.read_ms > 0) setup_.link.read_bytes_per_ms = static_cast<double>(last_.read_bytes) / last_.read_ms;
+  use_new_plan();
+}
+
+// One that the arena holds and the disk has room for; else the old one stays.
+void Trainer::Impl::use_new_plan() {
+  Plan before = setup_.plan;
   plan_again(setup_);
-  if (setup_.plan.peak_bytes > arena_->bytes()) setup_.plan = before;
-  make_executor();
+  const bool fits = setup_.plan.peak_bytes <= std::min(arena_->bytes(), setup_.budget.value_or(arena_->bytes()));
+  if (!fits) setup_.plan = before;
+  ++plans_;
+  watch_.start_over();
+  try {
+    return make_executor();
+  } catch (const UserError&) {  // somebody has filled the disk meanwhile
+    setup_.plan = std::move(before);
+  }
+  try {
+    make_executor();
+  } catch (const UserError& e) {
+    throw DeviceError(fmt::format("step {}: {}", step_ + 1, e.what()));
+  }
 }
 
 EvalReport Trainer::Impl::evaluate() {
@@ -183,6 +221,11 @@ void Trainer::Impl::checkpoint() const {
                    outside_tensors(graph(), *executor_, Kept::kAll).tensors);
 }
 
+void Trainer::Impl::write_trace(const std::string& path) const {
+  if (!tracer_) throw UserError("no trace was kept; set TrainOptions::trace");
+  tracer_->write(path);
+}
+
 Summary Trainer::Impl::summary() const {
   return {.model = model().name(),
           .device = options_.device,
@@ -198,6 +241,8 @@ Summary Trainer::Impl::summary() const {
           .median_step_ms = times_.median(),
           .rss_peak_bytes = rss_peak(),
           .planning_ms = setup_.planning_ms,
+          .plans = plans_,
+          .replays = replays_,
           .numerics_id = setup_.program.numerics_id,
           .loss_last = loss_,
           .weights_hash = fmt::format("{:016x}", hash_of(inside_tensors(graph(), *executor_, Kept::kWeights)))};
@@ -275,6 +320,7 @@ StepReport Trainer::advance() { return impl_->advance(); }
 EvalReport Trainer::evaluate() { return impl_->evaluate(); }
 void Trainer::save(const std::string& path) const { impl_->save(path); }
 void Trainer::checkpoint() const { impl_->checkpoint(); }
+void Trainer::write_trace(const std::string& path) const { impl_->write_trace(path); }
 Summary Trainer::summary() const { return impl_->summary(); }
 PlanReport Trainer::plan() const { return impl_->plan(); }
 std::vector<LayerReport> Trainer::profile(int steps) { return impl_->profile(steps); }

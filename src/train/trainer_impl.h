@@ -8,9 +8,11 @@
 
 #include "neap/train.h"
 #include "runtime/executor.h"
+#include "runtime/tracer.h"
 #include "train/batch_source.h"
 #include "train/evaluator.h"
 #include "train/setup.h"
+#include "train/spilling.h"
 
 namespace neap {
 
@@ -34,6 +36,7 @@ class Trainer::Impl {
   EvalReport evaluate();
   void save(const std::string& path) const;
   void checkpoint() const;
+  void write_trace(const std::string& path) const;
   Summary summary() const;
   PlanReport plan() const;
   std::vector<LayerReport> profile(int steps);
@@ -45,7 +48,10 @@ class Trainer::Impl {
   void make_arena();
   void make_executor();
   void run_step();
+  void run_calls();
+  void prepare_to_run_again(const SpillLost& lost, int attempt);
   void learn_costs();
+  void use_new_plan();
   void write_inputs();
   void write_step_inputs();
   void load_state();
@@ -56,7 +62,12 @@ class Trainer::Impl {
   std::unique_ptr<SpillStore> store_;  // null: the plan has no transfers
   std::unique_ptr<Executor> executor_;
   std::vector<double> timed_;  // milliseconds of each instruction, while costs are being learnt
+  SpillWatch watch_;
+  std::shared_ptr<SpillFaults> faults_;  // null: none
+  SpillCounters last_;                   // of the last step
   std::int64_t replays_ = 0;
+  std::int64_t plans_ = 1;          // used so far
+  std::unique_ptr<Tracer> tracer_;  // null: no trace is wanted
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<BatchSource> batches_;
   TensorId loss_id_;
