@@ -87,19 +87,32 @@ void Executor::transfer(const Launch& l) {
   }
 }
 
+void Executor::record() { times_.resize(launches_.size()); }
+
 void Executor::run() {
+  if (!times_.empty()) return run_recorded();
   for (done_ = 0; done_ < launches_.size(); ++done_) launch(launches_[done_]);
 }
 
-void Executor::run_timed(std::vector<double>& ms) {
-  using Clock = std::chrono::steady_clock;
-  ms.assign(launches_.size(), 0);
+void Executor::run_recorded() {
+  const auto now = [] { return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(); };
   for (done_ = 0; done_ < launches_.size(); ++done_) {
-    const auto start = Clock::now();
+    times_[done_].begun_ns = now();
     launch(launches_[done_]);
     device_.synchronise();
-    ms[done_] = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    times_[done_].ended_ns = now();
   }
+}
+
+void Executor::run_timed(std::vector<double>& ms) {
+  const bool was_recorded = !times_.empty();
+  record();
+  run_recorded();
+  ms.resize(times_.size());
+  for (std::size_t i = 0; i < ms.size(); ++i) {
+    ms[i] = static_cast<double>(times_[i].ended_ns - times_[i].begun_ns) * 1e-6;
+  }
+  if (!was_recorded) times_.clear();
 }
 
 std::byte* Executor::at(TensorId id) const {
