@@ -170,11 +170,11 @@ Var attention(Net& net, const Var& x, std::int64_t length, std::int64_t width) {
 }
 
 Problem transformer(double scale) {
-  Net net(16);
+  Net net(32);
   const std::int64_t length = 128;
   const std::int64_t width = 512;
   const Var tokens = net.input("tokens", net.batch() * length);
-  const Var table = net.weight("table", 8000 * width);
+  const Var table = net.weight("table", 2000 * width);
   Var x = net.op("embed", {tokens, table}, net.batch() * length * width, 1e-3, kReadsInput);
   const auto norm = [&](const Var& v, int i) {
     const Var w = net.weight(fmt::format("ln{}", i), 2 * width);
@@ -186,7 +186,7 @@ Problem transformer(double scale) {
     const Var y = net.map("dropout", {net.fresh_linear(h, 4 * width, width)}, kReadsNothing, x.elements / 4);
     x = norm(net.map("plus", {x, y}, kReadsNothing), 2 * i + 1);
   }
-  const Var logits = net.fresh_linear(x, width, 8000);
+  const Var logits = net.fresh_linear(x, width, 2000);
   const Var logs = net.map("log_softmax", {logits}, kReadsOutput);
   return net.finish(net.op("loss", {logs}, 1, 1e-3, kReadsInput));
 }
@@ -209,8 +209,8 @@ Cell lstm_cell(Net& net, const Var& sum, const Var& c) {
 }
 
 Problem lstm(double scale) {
-  Net net(64);
-  const std::int64_t width = 512;
+  Net net(128);
+  const std::int64_t width = 256;
   const Var w = net.weight("wx", width * 4 * width);
   const Var u = net.weight("wh", width * 4 * width);
   const Var embed = net.weight("we", width / 8 * width);
@@ -226,7 +226,7 @@ Problem lstm(double scale) {
 }
 
 Cell tree(Net& net, const std::vector<Var>& weights, int depth) {
-  const std::int64_t width = 256;
+  const std::int64_t width = 128;
   const std::int64_t n = net.batch() * width;
   if (depth == 0) {
     const Var x = net.input(fmt::format("leaf{}", net.count()), n);
@@ -241,9 +241,9 @@ Cell tree(Net& net, const std::vector<Var>& weights, int depth) {
 }
 
 Problem treelstm(double scale) {
-  Net net(64);
+  Net net(128);
   std::vector<Var> weights;
-  for (int i = 0; i < 3; ++i) weights.push_back(net.weight(fmt::format("w{}", i), 256 * 1024));
+  for (int i = 0; i < 3; ++i) weights.push_back(net.weight(fmt::format("w{}", i), 128 * 512));
   const Cell root = tree(net, weights, scaled(5, scale));
   return net.finish(net.op("loss", {root.h}, 1, 1e-3, kReadsInput));
 }
