@@ -54,7 +54,8 @@ struct TrainOptions {
   std::int64_t host_ram = 0;        // bytes of RAM beside the arena that spilled tensors may use, before the disk
   double spill_write_rate = 0;      // bytes/s, for tests: the disk is no faster than this; 0: as fast as it is
   double spill_read_rate = 0;
-  std::int64_t spill_fault = 0;  // for tests: the read with this number comes back changed
+  std::string spill_fault;  // for tests: what goes wrong, as in corrupt-read:3
+  bool trace = false;       // note when everything runs, for Trainer::write_trace()
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
   bool shuffle = true;
@@ -84,6 +85,8 @@ struct StepReport {
   std::int64_t peak_bytes = 0;
   std::optional<std::int64_t> budget_bytes;
   std::int64_t spilled_bytes = 0;
+  double transfer_ms = 0;  // that the channel to RAM and disk was busy with
+  double stalled_ms = 0;   // that calls waited for it
   double recomputed_ms = 0;
   std::int64_t encoded_bytes = 0;
 };
@@ -112,6 +115,8 @@ struct Summary {
   double steering_share = 0;
   std::int64_t rss_peak_bytes = 0;
   double planning_ms = 0;
+  std::int64_t plans = 0;    // used so far: another one when what was measured calls for it
+  std::int64_t replays = 0;  // of steps whose spilled bytes were lost
   std::string numerics_id;
   std::int64_t context_bytes = 0;
   float loss_last = 0;
@@ -178,6 +183,10 @@ class Trainer {
   void save(const std::string& path) const;
   // A checkpoint in TrainOptions::checkpoint, from which a run goes on to the same bits.
   void checkpoint() const;
+
+  // The last steps as a file for ui.perfetto.dev: calls, transfers, live bytes, and who had which piece of the arena.
+  // Needs TrainOptions::trace.
+  void write_trace(const std::string& path) const;
 
   Summary summary() const;
   PlanReport plan() const;

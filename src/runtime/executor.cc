@@ -80,6 +80,16 @@ void Executor::launch(const Launch& l) {
   }
 }
 
+void Executor::step() {
+#ifdef NEAP_CHECKED
+  checks_->before(done_);
+#endif
+  launch(launches_[done_]);
+#ifdef NEAP_CHECKED
+  checks_->after(done_);
+#endif
+}
+
 void Executor::transfer(const Launch& l) {
   if (base_ == nullptr) return;  // a device that only counts
   require(store_ != nullptr, "a plan with transfers has a store");
@@ -90,43 +100,32 @@ void Executor::transfer(const Launch& l) {
   }
 }
 
+void Executor::record() { times_.resize(launches_.size()); }
+
 void Executor::run() {
-#ifdef NEAP_CHECKED
-  run_with(*checks_);
-#else
-  for (done_ = 0; done_ < launches_.size(); ++done_) launch(launches_[done_]);
-#endif
+  if (!times_.empty()) return run_recorded();
+  for (done_ = 0; done_ < launches_.size(); ++done_) step();
 }
 
-namespace {
-
-// Milliseconds of each instruction; what is checked around it does not count.
-class Timer {
- public:
-  Timer(std::vector<double>& ms, Device& device, Checks* checks) : ms_(ms), device_(device), checks_(checks) {}
-  void before(std::size_t i) {
-    if (checks_ != nullptr) checks_->before(i);
-    start_ = Clock::now();
-  }
-  void after(std::size_t i) {
+void Executor::run_recorded() {
+  const auto now = [] { return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(); };
+  for (done_ = 0; done_ < launches_.size(); ++done_) {
+    times_[done_].begun_ns = now();
+    step();
     device_.synchronise();
-    ms_[i] = std::chrono::duration<double, std::milli>(Clock::now() - start_).count();
-    if (checks_ != nullptr) checks_->after(i);
+    times_[done_].ended_ns = now();
   }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  std::vector<double>& ms_;
-  Device& device_;
-  Checks* checks_;
-  Clock::time_point start_;
-};
-
-}  // namespace
+}
 
 void Executor::run_timed(std::vector<double>& ms) {
-  ms.assign(launches_.size(), 0);
-  run_with(Timer(ms, device_, checks_.get()));
+  const bool was_recorded = !times_.empty();
+  record();
+  run_recorded();
+  ms.resize(times_.size());
+  for (std::size_t i = 0; i < ms.size(); ++i) {
+    ms[i] = static_cast<double>(times_[i].ended_ns - times_[i].begun_ns) * 1e-6;
+  }
+  if (!was_recorded) times_.clear();
 }
 
 std::byte* Executor::at(TensorId id) const {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -13,6 +14,12 @@
 #include "runtime/prepare.h"
 
 namespace neap {
+
+// When an instruction ran. Nanoseconds of the steady clock.
+struct InstructionTime {
+  std::int64_t begun_ns = 0;
+  std::int64_t ended_ns = 0;
+};
 
 class Executor {
  public:
@@ -35,6 +42,13 @@ class Executor {
       hook.after(done_);
     }
   }
+
+  // From now on run() notes when each instruction ran; of the last step.
+  void record();
+  std::span<const InstructionTime> times() const { return times_; }  // empty: not recorded
+  const Program& program() const { return program_; }
+  const Plan& plan() const { return plan_; }
+  const SpillStore* store() const { return store_; }
 
   // After an exception from run(): may the step be run again from its inputs? Not once a call has changed the state.
   bool can_run_again() const { return done_ <= first_change_; }
@@ -64,7 +78,9 @@ class Executor {
   Launch bind(const Instruction& instruction) const;
   Launch bind_transfer(const Instruction& instruction) const;
   void transfer(const Launch& launch);
+  void run_recorded();
   void launch(const Launch& launch);
+  void step();  // the instruction `done_`
 
   const Program& program_;
   const Plan& plan_;
@@ -74,6 +90,7 @@ class Executor {
   bool is_host_memory_;
   std::vector<Launch> launches_;
   std::unordered_map<std::uint32_t, std::byte*> homes_;
+  std::vector<InstructionTime> times_;
   std::int64_t peak_ = 0;
   std::size_t first_change_ = SIZE_MAX;  // the first instruction that changes state
   std::size_t done_ = 0;                 // instructions of this step

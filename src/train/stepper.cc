@@ -1,8 +1,8 @@
 #include "train/stepper.h"
 
+#include "autodiff/optimizer.h"
 #include "neap/error.h"
 #include "train/model_spec.h"
-#include "train/optimizer.h"
 
 namespace neap {
 
@@ -25,14 +25,14 @@ StateLayout shared_layout(const Graph& base, const Plan& plan, const Graph& grap
 }
 
 Stepper::Stepper(BatchShape shape, std::shared_ptr<Program> program, Plan plan, StateLayout layout, Device& device,
-                 Arena& arena, const SpillOptions& spill)
+                 Arena& arena, SpillFor spill)
     : shape_(shape),
       program_(std::move(program)),
       plan_(std::move(plan)),
       layout_(std::move(layout)),
       device_(device),
       arena_(arena),
-      spill_(spill) {
+      spill_(std::move(spill)) {
   const Graph& g = graph();
   loss_ = *g.output("loss");
   hyper_ = g.find(kHyperInput).value_or(TensorId{});
@@ -56,7 +56,7 @@ void Stepper::swap(Plan plan) {
 void Stepper::enter() {
   if (!plan_.slots.empty() && !store_) {
     if (spill_store_maker() == nullptr) throw UserError("this application links no spill store; link neap::models");
-    store_ = spill_store_maker()(plan_.slots, spill_);
+    store_ = spill_store_maker()(plan_.slots, spill_(plan_, graph()));
     executor_->use(store_.get());
   }
   for (const TensorId id : own_constants_) executor_->write(id, graph().at(id).data->data());
