@@ -10,7 +10,25 @@ namespace {
 
 constexpr std::int64_t kWorthwhile = 4 * kKiB;
 
+// Bytes over the budget, summed over the step, that go for a millisecond.
+double score(const Candidate& from, const Candidate& to) {
+  constexpr double kLeastMs = 1e-3;
+  const auto freed = static_cast<double>(from.footprint.excess - to.footprint.excess);
+  const double ms = std::max(to.footprint.ms - from.footprint.ms, 0.0) + kLeastMs;
+  return freed > 0 ? freed / ms : freed * ms;
+}
+
 }  // namespace
+
+Search::Search(const Recompute& r, std::span<const Layer> layers, std::int64_t work)
+    : r_(r), layer_begins_(r.first_use), work_left_(work) {
+  for (const Layer& layer : layers) {
+    const Position begin = backward_begins(r, {&layer, 1});
+    for (const NodeId node : layer.nodes) {
+      for (const TensorId id : r.problem.graph.at(node).outputs) layer_begins_[id.index] = begin;
+    }
+  }
+}
 
 Candidate Search::judge(Retention retention, std::int64_t budget) {
   Decisions decisions = decisions_of(r_, retention);
@@ -19,24 +37,20 @@ Candidate Search::judge(Retention retention, std::int64_t budget) {
   return {std::move(retention), footprint(p.graph, r_.views, p.costs, decisions, budget)};
 }
 
+// Kept by forward; made again with its layer; made again for each layer's use of it.
+Position Search::dropped_further(TensorId id, Position now) const {
+  const Position begin = layer_begins_[id.index];
+  return now < begin ? begin : r_.first_use[id.index];
+}
+
 // What can still be dropped, or dropped more thoroughly.
 std::vector<Search::Move> Search::drops(const Retention& retention) const {
   std::vector<Move> out;
   for (std::uint32_t i = 0; i < retention.size(); ++i) {
-    if (!r_.is_forward[i] || r_.bytes_of({i}) < kWorthwhile) continue;
-    const Position last = r_.first_use[i];
-    if (retention[i] == kFromForward) out.push_back({.tensor = {i}, .to = 0});
-    if (retention[i] >= 0 && retention[i] < last) out.push_back({.tensor = {i}, .to = last});
+    if (!r_.is_forward[i] || r_.bytes_of({i}) < kWorthwhile || retention[i] >= r_.first_use[i]) continue;
+    out.push_back({.tensor = {i}, .to = dropped_further({i}, retention[i])});
   }
   return out;
-}
-
-// Bytes over the budget, summed over the step, that go for a millisecond.
-double Search::score(const Candidate& from, const Candidate& to) const {
-  constexpr double kLeastMs = 1e-3;
-  const auto freed = static_cast<double>(from.footprint.excess - to.footprint.excess);
-  const double ms = std::max(to.footprint.ms - from.footprint.ms, 0.0) + kLeastMs;
-  return freed > 0 ? freed / ms : freed * ms;
 }
 
 // The scores of all moves change with each move, but mostly little: the best by its last score is looked at again, and
@@ -69,7 +83,7 @@ Candidate Search::drop_until(Candidate from, std::int64_t budget) {
     }
     from = std::move(next);
     if (move.to < r_.first_use[move.tensor.index]) {
-      move.to = r_.first_use[move.tensor.index];
+      move.to = dropped_further(move.tensor, move.to);
       move.score = score(from, tried(move));
       queue.push(move);
     }
@@ -88,7 +102,7 @@ Candidate Search::keep_while(Candidate from, std::int64_t budget) {
     std::vector<Gain> gains;
     for (std::uint32_t i = 0; i < from.retention.size() && work_left_ > 0; ++i) {
       if (!r_.is_forward[i] || from.retention[i] == kFromForward) continue;
-      for (const Position to : {kFromForward, Position{0}}) {
+      for (const Position to : {kFromForward, Position{0}, layer_begins_[i]}) {
         if (to >= from.retention[i]) continue;
         Retention next = from.retention;
         next[i] = to;

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <span>
 
-#include "policy/recompute.h"
+#include "policy/layers.h"
 
 namespace neap {
 
@@ -16,7 +16,7 @@ struct Candidate {
 // Work is counted (in calls looked at, some tens of nanoseconds each), so that equal problems give equal plans.
 class Search {
  public:
-  Search(const Recompute& r, std::int64_t work) : r_(r), work_left_(work) {}
+  Search(const Recompute& r, std::span<const Layer> layers, std::int64_t work);
 
   Candidate judge(Retention retention, std::int64_t budget);
 
@@ -34,9 +34,10 @@ class Search {
     double score = 0;
   };
   std::vector<Move> drops(const Retention& retention) const;
-  double score(const Candidate& from, const Candidate& to) const;
+  Position dropped_further(TensorId id, Position now) const;
 
   const Recompute& r_;
+  std::vector<Position> layer_begins_;  // per tensor: the first use of anything that its layer makes
   std::int64_t work_left_;
 };
 
