@@ -1,5 +1,5 @@
-// The fastest plan that Neap knows: the chain's dynamic program, then local search tensor by tensor, all of it judged by
-// the plan itself.
+// The fastest plan that Neap knows: the chain's dynamic program, then local search tensor by tensor, all of it judged
+// by the plan itself.
 #pragma once
 
 #include <optional>

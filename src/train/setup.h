@@ -34,4 +34,7 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
 
 PlanReport report_of(const Setup& setup);
 
+// "134 MiB of state, 33 MiB kept for backward, ...; layer 'conv1' sets it": why a plan needs what it needs.
+std::string explain_peak(const PlanReport& report);
+
 }  // namespace neap

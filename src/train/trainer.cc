@@ -75,7 +75,7 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
 void Trainer::Impl::make_arena() {
   std::int64_t bytes = std::max(setup_.plan.peak_bytes, evaluator_ ? evaluator_->peak_bytes() : 0);
   // Later plans may use all of the budget.
-  if (!setup_.plan.slots.empty() && setup_.budget) bytes = std::max(bytes, *setup_.budget);
+  if (learns()) bytes = std::max(bytes, *setup_.budget);
   if (options_.reservation.empty()) {
     arena_ = setup_.device->make_arena(bytes, options_.guard);
     return;
@@ -125,7 +125,7 @@ void Trainer::Impl::run_step() {
   constexpr int kAttempts = 3;
   for (int attempt = 1;; ++attempt) {
     try {
-      if (store_ && steps_here_ + 1 == kTimedStep) {
+      if (learns() && steps_here_ + 1 == kTimedStep) {
         executor_->run_timed(timed_);
       } else {
         executor_->run();
@@ -147,14 +147,19 @@ void Trainer::Impl::run_step() {
   }
 }
 
+// A budget that makes the policy choose by time.
+bool Trainer::Impl::learns() const {
+  return setup_.policy->wants_times() && setup_.budget && *setup_.budget < setup_.store_all_bytes;
+}
+
 // The plan was made with guesses; now there are times. What the disk takes comes from the transfers so far.
 void Trainer::Impl::learn_costs() {
-  if (!store_) return;
+  if (!learns()) return;
   for (std::size_t i = 0; i < setup_.plan.instructions.size(); ++i) {
     const Instruction& in = setup_.plan.instructions[i];
     if (!is_transfer(in.action)) setup_.program.costs.ms[in.node.index] = timed_[i];
   }
-  const SpillCounters c = store_->counters();
+  const SpillCounters c = store_ ? store_->counters() : SpillCounters{};
   if (c.write_ms > 0) setup_.link.write_bytes_per_ms = static_cast<double>(c.written_bytes) / c.write_ms;
   if (c.read_ms > 0) setup_.link.read_bytes_per_ms = static_cast<double>(c.read_bytes) / c.read_ms;
   const Plan before = setup_.plan;
@@ -225,10 +230,9 @@ std::vector<LayerReport> Trainer::Impl::profile(int steps) {
 void Trainer::Impl::refuse_what_does_not_fit(std::int64_t bytes) const {
   if (!setup_.budget || bytes <= *setup_.budget) return;
   const bool is_reservation = !options_.reservation.empty();
-  throw DoesNotFit(fmt::format("the {} of {} is below the minimum of {}: {} of state, {} for the rest ({} bytes)",
+  throw DoesNotFit(fmt::format("the {} of {} is below the minimum of {} ({} bytes): {}",
                                is_reservation ? "reservation" : "budget", human_bytes(*setup_.budget),
-                               human_bytes(bytes), human_bytes(setup_.plan.state_bytes),
-                               human_bytes(bytes - setup_.plan.state_bytes), bytes));
+                               human_bytes(bytes), bytes, explain_peak(report_of(setup_))));
 }
 
 // Allocates nothing.

@@ -45,6 +45,7 @@ class Trainer::Impl {
   void make_arena();
   void make_executor();
   void run_step();
+  bool learns() const;
   void learn_costs();
   void write_inputs();
   void write_step_inputs();
