@@ -24,8 +24,7 @@ class Remake {
   double ms() {
     for (const NodeId id : layer_.nodes) {
       for (const TensorId output : r_.problem.graph.at(id).outputs) {
-        const bool is_read = r_.first_use[output.index] < static_cast<Position>(r_.backward.size());
-        if (is_read) need(output);
+        if (r_.is_used(output)) need(output);
       }
     }
     return ms_;
@@ -70,7 +69,7 @@ std::vector<LayerOption> options_of(const Recompute& r, const Layer& layer) {
       if (!is_forward[id.index] || is_kept[id.index]) continue;
       if (r.bytes_of(id) <= kTiny) {
         keep(always, id);
-      } else if (r.store_all[id.index] == kFromForward) {
+      } else if (r.store_all[r.first_wait(id)] == kThrough) {
         choices.push_back(id);
       }
     }
@@ -151,8 +150,9 @@ class Chain {
       const double ms = best_at(0, links_.size() - 1, m).ms;
       if (ms >= last) continue;  // more memory that buys nothing
       last = ms;
-      retention_ = r_.first_use;
-      lay_out(0, links_.size() - 1, m, kFromForward);
+      retention_.assign(r_.ends.size(), kThrough);
+      for (std::uint32_t i = 0; i + 1 < r_.waits.size(); ++i) retention_[r_.waits[i]] = r_.first_use({i});
+      lay_out(0, links_.size() - 1, m, kThrough);
       out.push_back(retention_);
     }
     return out;
@@ -205,7 +205,10 @@ class Chain {
     return best;
   }
 
-  void keep(TensorId id, Position from) { retention_[id.index] = std::min(retention_[id.index], from); }
+  void keep(TensorId id, Position from) {
+    Position& at = retention_[r_.first_wait(id)];
+    at = std::min(at, from);
+  }
 
   void lay_out(std::size_t first, std::size_t last, int m, Position from) {
     const Best best = best_at(first, last, m);

@@ -120,8 +120,7 @@ class Finder {
       has_dear |= is_first_dear;
       if (out.name.empty() || is_first_dear) out.name = graph().at(id).layer;
       for (const TensorId output : graph().at(id).outputs) {
-        const bool is_kept = r_.first_use[output.index] < static_cast<Position>(r_.backward.size()) &&
-                             r_.store_all[output.index] == kFromForward;
+        const bool is_kept = r_.is_used(output) && r_.store_all[r_.first_wait(output)] == kThrough;
         if (is_kept) out.kept_bytes += r_.bytes_of(output);
       }
     }
@@ -155,7 +154,7 @@ Position backward_begins(const Recompute& r, std::span<const Layer> layers) {
   auto first = static_cast<Position>(r.backward.size());
   for (const Layer& layer : layers) {
     for (const NodeId id : layer.nodes) {
-      for (const TensorId output : r.problem.graph.at(id).outputs) first = std::min(first, r.first_use[output.index]);
+      for (const TensorId output : r.problem.graph.at(id).outputs) first = std::min(first, r.first_use(output));
     }
   }
   return first;
@@ -165,7 +164,7 @@ void drop_inside(const Recompute& r, std::span<const Layer> segment, Retention& 
   const Position begin = backward_begins(r, segment);
   for (const Layer& layer : segment) {
     for (const NodeId id : layer.nodes) {
-      for (const TensorId output : r.problem.graph.at(id).outputs) retention[output.index] = begin;
+      for (const TensorId output : r.problem.graph.at(id).outputs) retention[r.first_wait(output)] = begin;
     }
   }
 }
@@ -180,7 +179,7 @@ Retention retention_of(const Recompute& r, std::span<const Layer> layers, std::s
       drop_inside(r, layers.subspan(begin, end - begin), out);
       for (const std::size_t edge : {begin, end}) {  // what comes in, and what goes out
         if (edge == 0 || edge == layers.size()) continue;
-        for (const TensorId id : layers[edge - 1].boundary) out[id.index] = kFromForward;
+        for (const TensorId id : layers[edge - 1].boundary) out[r.first_wait(id)] = kThrough;
       }
     }
     begin = end;

@@ -8,7 +8,7 @@ namespace neap {
 namespace {
 
 // About a microsecond each.
-constexpr std::int64_t kWork = 400'000;
+constexpr std::int64_t kWork = 600'000;
 constexpr std::int64_t kStartsWork = 100'000;
 
 std::int64_t state_of(const Graph& graph) {
@@ -20,8 +20,40 @@ std::int64_t state_of(const Graph& graph) {
 }  // namespace
 
 OracleSearch::OracleSearch(const PlanningProblem& problem)
-    : r_(problem), layers_(find_layers(r_)), search_(r_, layers_, kWork) {
+    : r_(problem),
+      layers_(find_layers(r_)),
+      search_(r_, layers_, kWork),
+      abstract_(abstract_of(r_)),
+      uses_(abstract_.problem) {
   judge_starts();
+}
+
+std::vector<Candidate> OracleSearch::walks(std::int64_t budget) {
+  constexpr int kHalvings = 6;
+  const remat::Problem& p = abstract_.problem;
+  std::vector<double> until = {0};
+  for (const remat::Op& op : p.ops) until.push_back(until.back() + op.ms);
+  std::vector<Candidate> out;
+  for (const bool is_dtr : {true, false}) {
+    const remat::WalkRules rules{
+        .is_dtr = is_dtr, .price_until = until.data(), .most_ms = 4 * until.back(), .most_runs = 4 * p.ops.size()};
+    std::int64_t low = 0;
+    std::int64_t high = remat::replay(p, remat::eager_schedule(p)).peak_bytes;
+    std::optional<Candidate> best;
+    for (int i = 0; i < kHalvings; ++i) {
+      const std::int64_t middle = low + (high - low) / 2;
+      const auto steps = remat::walk(p, uses_, middle, rules);
+      bool is_too_large = false;
+      if (steps) {
+        Candidate c = search_.judge(retention_of(r_, order_of(abstract_, r_.problem.graph, *steps)), budget);
+        is_too_large = c.footprint.bytes > budget;
+        if (!is_too_large && (!best || c.footprint.ms < best->footprint.ms)) best = std::move(c);
+      }
+      (is_too_large ? high : low) = middle;
+    }
+    if (best) out.push_back(std::move(*best));
+  }
+  return out;
 }
 
 void OracleSearch::judge_starts() {
@@ -35,22 +67,32 @@ void OracleSearch::judge_starts() {
 
 std::optional<Candidate> OracleSearch::fastest(std::int64_t budget) {
   constexpr std::size_t kTried = 3;
-  std::vector<const Candidate*> fitting;
+  std::vector<Candidate> found = walks(budget);
   std::vector<const Candidate*> larger;
-  for (const Candidate& c : starts_) (c.footprint.bytes <= budget ? fitting : larger).push_back(&c);
-  std::stable_sort(fitting.begin(), fitting.end(),
-                   [](const Candidate* a, const Candidate* b) { return a->footprint.ms < b->footprint.ms; });
+  for (const Candidate& c : starts_) {
+    if (c.footprint.bytes <= budget) {
+      found.push_back(c);
+    } else {
+      larger.push_back(&c);
+    }
+  }
   std::stable_sort(larger.begin(), larger.end(),
                    [](const Candidate* a, const Candidate* b) { return a->footprint.bytes < b->footprint.bytes; });
+  if (larger.size() > kTried) larger = {larger[0], larger[1], &starts_.back()};
+  for (const Candidate* c : larger) {
+    Candidate less = search_.drop_until(*c, budget);
+    if (less.footprint.bytes <= budget) found.push_back(std::move(less));
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.footprint.ms < b.footprint.ms; });
+  if (found.size() > kTried) found.resize(kTried);
   std::optional<Candidate> best;
   const auto offer = [&](Candidate c) {
     if (c.footprint.bytes > budget) return;
     c = search_.keep_while(std::move(c), budget);
     if (!best || c.footprint.ms < best->footprint.ms) best = std::move(c);
   };
-  for (std::size_t i = 0; i < std::min(kTried, fitting.size()); ++i) offer(*fitting[i]);
-  for (std::size_t i = 0; i < std::min(kTried, larger.size()); ++i) offer(search_.drop_until(*larger[i], budget));
-  if (!larger.empty()) offer(search_.drop_until(starts_.back(), budget));
+  for (Candidate& c : found) offer(std::move(c));
   if (!best) return best;
   // Take something out and fill up again, from the best so far.
   const std::int64_t range = best->footprint.bytes - state_of(r_.problem.graph);

@@ -4,8 +4,10 @@
 
 #include <optional>
 
+#include "policy/abstract.h"
 #include "policy/layers.h"
 #include "policy/search.h"
+#include "remat/walk.h"
 
 namespace neap {
 
@@ -22,10 +24,14 @@ class OracleSearch {
 
  private:
   void judge_starts();
+  // Walks through the program that evict when they must, as much as the budget asks for.
+  std::vector<Candidate> walks(std::int64_t budget);
 
   Recompute r_;
   std::vector<Layer> layers_;
   Search search_;
+  AbstractProgram abstract_;
+  remat::Uses uses_;
   std::vector<Candidate> starts_;
 };
 

@@ -29,15 +29,15 @@ class Search {
 
  private:
   struct Move {
-    TensorId tensor;
+    Wait wait = 0;
     Position to = 0;
     double score = 0;
   };
   std::vector<Move> drops(const Retention& retention) const;
-  Position dropped_further(TensorId id, Position now) const;
+  Position dropped_further(Wait wait, Position now) const;
 
   const Recompute& r_;
-  std::vector<Position> layer_begins_;  // per tensor: the first use of anything that its layer makes
+  std::vector<Position> layer_begins_;  // per wait: the first use in it of anything that the tensor's layer makes
   std::int64_t work_left_;
 };
 

@@ -56,7 +56,7 @@ class LayerReports {
       if (in.action == Action::kSpillBegin) row.spilled += s_.plan.slots[in.slot.index];
       if (in.action != Action::kRecompute) continue;
       const bool is_derived = std::all_of(graph().at(in.node).outputs.begin(), graph().at(in.node).outputs.end(),
-                                          [&](TensorId id) { return r_.store_all[id.index] != kFromForward; });
+                                          [&](TensorId id) { return r_.store_all[r_.first_wait(id)] != kThrough; });
       ++(is_derived ? row.derived : row.again);
       if (!is_derived) row.again_ms += r_.ms_of(in.node);
       made_again_.insert({in.node, true});
