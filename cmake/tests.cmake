@@ -37,8 +37,8 @@ neap_test(whole cpu ${sources})
 target_compile_definitions(test_whole PRIVATE NEAP_PROGRAM="${CMAKE_BINARY_DIR}/neap")
 add_dependencies(test_whole neap)
 
-# A program of its own, whose malloc counts. The sanitizers bring a malloc of their own.
-if(NOT NEAP_SANITIZE)
+# A program of its own, whose malloc counts. The sanitizers bring a malloc of their own, and checks allocate.
+if(NOT NEAP_CHECKED)
   neap_test(allocations cpu tests/allocations/allocations_test.cc examples/embed/allocations.cc)
   add_test(NAME install.examples COMMAND ${CMAKE_SOURCE_DIR}/tests/install_test.sh ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR})
   set_tests_properties(install.examples PROPERTIES LABELS cpu TIMEOUT 300)

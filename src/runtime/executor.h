@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "plan/plan.h"
 #include "pool/spill_store.h"
+#include "runtime/checks.h"
 #include "runtime/prepare.h"
 
 namespace neap {
@@ -38,6 +39,16 @@ class Executor {
   const Program& program() const { return program_; }
   const Plan& plan() const { return plan_; }
   const SpillStore* store() const { return store_; }
+
+  // The same between calls of hook.before(i) and hook.after(i), i being the instruction's number.
+  template <class Hook>
+  void run_with(Hook&& hook) {
+    for (done_ = 0; done_ < launches_.size(); ++done_) {
+      hook.before(done_);
+      launch(launches_[done_]);
+      hook.after(done_);
+    }
+  }
 
   // After an exception from run(): may the step be run again from its inputs? Not once a call has changed the state.
   bool can_run_again() const { return done_ <= first_change_; }
@@ -82,6 +93,7 @@ class Executor {
   std::int64_t peak_ = 0;
   std::size_t first_change_ = SIZE_MAX;  // the first instruction that changes state
   std::size_t done_ = 0;                 // instructions of this step
+  std::unique_ptr<Checks> checks_;       // only with NEAP_CHECKED
 };
 
 }  // namespace neap

@@ -29,6 +29,7 @@ StepReport Trainer::Impl::advance() {
   const SpillCounters before = counters_of(stepper);
   write_inputs(stepper);
   run_step(stepper);
+  new_shapes_.note_step();
   stepper.executor().read(stepper.loss(), &loss_);
   const double ms = ms_since(start);
   last_ = between(before, counters_of(stepper));

@@ -11,6 +11,7 @@
 #include "core/file.h"
 #include "core/random.h"
 #include "neap/error.h"
+#include "pool/simple_predictors.h"
 #include "train/checkpoint.h"
 #include "train/profile.h"
 #include "train/schedule.h"
@@ -51,7 +52,10 @@ double StepTimes::median() const {
 }
 
 Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& options, const OpenData& open)
-    : options_(options), setup_(make_setup(std::move(model), options)), steppers_(kMostShapes) {
+    : options_(options),
+      setup_(make_setup(std::move(model), options)),
+      steppers_(kMostShapes),
+      new_shapes_(predictor_named(options.lifetimes)) {
   refuse_what_does_not_fit(setup_.plan.peak_bytes);
   faults_ = parse_spill_faults(options_.spill_fault);
   if (options_.trace) tracer_ = std::make_unique<Tracer>();
@@ -92,7 +96,8 @@ Stepper& Trainer::Impl::stepper_for(std::int64_t length) {
 Stepper& Trainer::Impl::add_stepper(BatchShape shape) {
   auto program = prepare_length(setup_, options_, shape.length);
   StateLayout layout = shared_layout(graph(), first().plan(), program->graph);
-  Plan plan = plan_within(*setup_.policy, {program->graph, program->costs, setup_.link, &layout}, setup_.budget);
+  Plan plan = new_shapes_.plan(*setup_.policy, {program->graph, program->costs, setup_.link, &layout}, setup_.budget,
+                               arena_->bytes(), shape.length);
   return steppers_.add(std::make_unique<Stepper>(shape, std::move(program), std::move(plan), std::move(layout),
                                                  *setup_.device, *arena_, spill_for()));
 }

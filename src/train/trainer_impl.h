@@ -10,6 +10,7 @@
 #include "runtime/tracer.h"
 #include "train/batch_source.h"
 #include "train/evaluator.h"
+#include "train/new_shapes.h"
 #include "train/setup.h"
 #include "train/spilling.h"
 #include "train/steppers.h"
@@ -65,6 +66,7 @@ class Trainer::Impl {
   Setup setup_;
   std::unique_ptr<Arena> arena_;
   Steppers steppers_;
+  NewShapes new_shapes_;
   Stepper* active_ = nullptr;  // whose turn it was last
   std::vector<double> timed_;  // milliseconds of each instruction, while costs are being learnt
   SpillWatch watch_;
