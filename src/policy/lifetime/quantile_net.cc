@@ -51,8 +51,7 @@ void build(Builder& g, std::int64_t lanes) {
   const Value said =
       linear(g, "head", lstm_out.y, 2 * static_cast<std::int64_t>(kQuantiles.size()), {.init_std = 0.02});
   const auto part = [&](std::int64_t from, const char* gate) {
-    const Value values =
-        g("slice", {said}, {{"axes", Ints{2}}, {"starts", Ints{from}}, {"ends", Ints{from + 3}}});
+    const Value values = g("slice", {said}, {{"axes", Ints{2}}, {"starts", Ints{from}}, {"ends", Ints{from + 3}}});
     return g("mul", {values, g.input(gate, DType::kF32, {kSteps, lanes, 1})});
   };
   const Value base = g.input("base", DType::kF32, {kSteps, lanes, 1});
