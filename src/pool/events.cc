@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <numeric>
 
 #include "core/random.h"
 #include "graph/op.h"
@@ -18,8 +17,8 @@ std::uint32_t short_hash(std::string_view text) { return static_cast<std::uint32
 // layer) are more or fewer from length to length, and are one site. Numbers in the layer's name stay.
 std::string role_in_layer(const Node& node) {
   const std::size_t at = node.name.find(node.layer);
-  std::string_view rest = at == std::string::npos ? std::string_view(node.name)
-                                                  : std::string_view(node.name).substr(at + node.layer.size());
+  std::string_view rest = node.name;
+  if (at != std::string::npos) rest.remove_prefix(at + node.layer.size());
   std::string out;
   while (!rest.empty()) {
     const std::string_view part = rest.substr(0, rest.find('.'));

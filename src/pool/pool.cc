@@ -30,9 +30,9 @@ double mismatch(double a, double b, double now) {
 
 }  // namespace
 
-Pool::Pool(std::int64_t capacity, std::int64_t alignment) : capacity_(capacity), alignment_(alignment) {
-  if (capacity <= 0) throw UserError("a memory pool needs at least one byte");
-  require(alignment > 0, "alignment is positive");
+Pool::Pool(std::int64_t capacity, std::int64_t alignment)
+    : capacity_(capacity / alignment * alignment), alignment_(alignment) {
+  if (capacity_ <= 0) throw UserError(fmt::format("a memory pool of {} bytes holds nothing", capacity));
 }
 
 PoolBlock& Pool::get(BlockHandle block) {
@@ -118,9 +118,16 @@ std::optional<std::int64_t> Pool::find_available_block(std::int64_t bytes, const
   return find_place(align_up(bytes, alignment_), ends, counters_.peak_bytes);
 }
 
+std::optional<std::int64_t> Pool::find_lowest_place(std::int64_t bytes, std::int64_t limit) const {
+  std::optional<std::int64_t> lowest;
+  for_each_gap(limit, [&](const Gap& gap) {
+    if (!lowest && gap.end - gap.begin >= bytes) lowest = gap.begin;
+  });
+  return lowest;
+}
+
 // On top of the highest block.
-std::optional<std::int64_t> Pool::find_new_place(const PoolRequest& request) const {
-  const std::int64_t bytes = align_up(request.bytes, alignment_);
+std::optional<std::int64_t> Pool::find_new_place(std::int64_t bytes) const {
   const std::int64_t top = placed_.empty() ? 0 : placed_.back().end;
   if (bytes > capacity_ - top) return std::nullopt;
   return top;
@@ -142,7 +149,7 @@ Grant Pool::place(const PoolRequest& request, std::int64_t offset) {
            .offset = offset,
            .bytes = bytes,
            .references = request.references,
-           .may_leave = request.may_leave,
+           .leave = request.leave,
            .generation = block.generation + 1,
            .expires = static_cast<double>(now_) + std::floor(ticks_of(request.lifespan.p10)),
            .ends = static_cast<double>(now_) + ticks_of(request.lifespan.p50)};
@@ -164,8 +171,10 @@ std::optional<Grant> Pool::allocate_without_spill(const PoolRequest& request) {
   if (request.wish >= 0 && request.wish % alignment_ == 0 && is_free(request.wish, request.wish + bytes)) {
     return place(request, request.wish);
   }
-  if (const auto available = find_available_block(bytes, request.lifespan)) return place(request, *available);
-  if (const auto fresh = find_new_place(request)) return place(request, *fresh);
+  const auto available =
+      request.lies_low ? find_lowest_place(bytes, counters_.peak_bytes) : find_available_block(bytes, request.lifespan);
+  if (available) return place(request, *available);
+  if (const auto fresh = find_new_place(bytes)) return place(request, *fresh);
   return std::nullopt;
 }
 
@@ -181,13 +190,16 @@ std::optional<Grant> Pool::allocate_by_eviction(const PoolRequest& request) {
   const double ends = static_cast<double>(now_) + ticks_of(request.lifespan.p50);
   std::vector<std::uint32_t> chosen = idle_;
   for (const std::uint32_t slot : idle_) leaving_[slot] = true;
-  std::optional<std::int64_t> offset = find_place(bytes, ends, capacity_);
+  const auto find = [&] {
+    return request.lies_low ? find_lowest_place(bytes, capacity_) : find_place(bytes, ends, capacity_);
+  };
+  std::optional<std::int64_t> offset = find();
   while (!offset) {
     const auto oldest = find_oldest_activation();
     if (!oldest) break;
     chosen.push_back(oldest->slot);
     leaving_[oldest->slot] = true;
-    offset = find_place(bytes, ends, capacity_);
+    offset = find();
   }
   for (const std::uint32_t slot : chosen) leaving_[slot] = false;
   if (!offset) return std::nullopt;
@@ -217,12 +229,13 @@ Eviction Pool::evict(std::uint32_t slot) {
 
 std::optional<BlockHandle> Pool::find_oldest_activation() const {
   std::optional<BlockHandle> oldest;
-  double longest = -1;
+  std::pair<Leave, double> best{Leave::kNever, 0};
   for (const Placed& p : placed_) {
     const PoolBlock& block = slots_[p.slot];
-    if (!block.may_leave || block.locks > 0 || leaving_[p.slot]) continue;
-    if (remaining(block) <= longest) continue;
-    longest = remaining(block);
+    if (block.leave == Leave::kNever || block.locks > 0 || leaving_[p.slot]) continue;
+    const std::pair<Leave, double> rank{block.leave, remaining(block)};
+    if (rank <= best) continue;
+    best = rank;
     oldest = {p.slot, block.generation};
   }
   return oldest;

@@ -22,13 +22,17 @@ struct BlockHandle {
   friend bool operator==(const BlockHandle&, const BlockHandle&) = default;
 };
 
+// Whether bytes may be moved out of the pool: gradients are touched again and again while they live, so only when no
+// activation is left.
+enum class Leave : std::uint8_t { kNever, kLast, kFirst };
+
 struct PoolBlock {
   OwnerId owner;
   std::int64_t offset = 0;
   std::int64_t bytes = 0;
-  int references = 0;      // accesses still to come
-  int locks = 0;           // held by what runs now: not to be moved
-  bool may_leave = false;  // it can be spilled
+  int references = 0;  // accesses still to come
+  int locks = 0;       // held by what runs now: not to be moved
+  Leave leave = Leave::kNever;
   std::uint64_t generation = 0;
   double expires = 0;  // from this tick on it is available, if unreferenced
   double ends = 0;     // the tick at which it is expected to be gone
@@ -39,7 +43,8 @@ struct PoolRequest {
   std::int64_t bytes = 0;
   Lifetime lifespan;  // predicted, from now
   int references = 1;
-  bool may_leave = false;
+  Leave leave = Leave::kNever;
+  bool lies_low = false;  // as low as there is space, whatever lies beside it: for what cannot be moved out of the way
   // Where a packing of the predicted lives would put it, counted from the pool's begin; -1: no wish.
   std::int64_t wish = -1;
 };
@@ -136,7 +141,8 @@ class Pool {
   void for_each_gap(std::int64_t limit, const Visit& visit) const;
   bool is_free(std::int64_t begin, std::int64_t end) const;
   std::optional<std::int64_t> find_place(std::int64_t bytes, double ends, std::int64_t limit) const;
-  std::optional<std::int64_t> find_new_place(const PoolRequest& request) const;
+  std::optional<std::int64_t> find_lowest_place(std::int64_t bytes, std::int64_t limit) const;
+  std::optional<std::int64_t> find_new_place(std::int64_t bytes) const;
   Grant place(const PoolRequest& request, std::int64_t offset);
   std::optional<Grant> allocate_by_eviction(const PoolRequest& request);
   std::vector<Eviction> clear(std::int64_t begin, std::int64_t end, const std::vector<std::uint32_t>& chosen);

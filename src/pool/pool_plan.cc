@@ -68,47 +68,71 @@ std::int64_t least_bytes(const Graph& graph, const Costs& costs, const Schedule&
   return align_up(state) + most;
 }
 
-struct Attempt {
-  bool may_spill = false;
-  bool late_updates = false;
+class Planner {
+ public:
+  Planner(const Graph& graph, const Costs& costs, LifetimePredictor& predictor, const PoolSettings& settings)
+      : graph_(graph),
+        costs_(costs),
+        predictor_(predictor),
+        settings_(settings),
+        views_(find_views(graph)),
+        schedule_(make_schedule(graph, views_, store_all(graph), costs)) {}
+
+  PoolOutcome run() {
+    PoolOutcome kept = attempt(schedule_, false);
+    if (kept.plan || kept.minimum_bytes > settings_.capacity) return kept;
+    PoolOutcome early = attempt(schedule_, true);
+    PoolOutcome late = attempt(with_late_updates(graph_, schedule_), true);
+    if (!late.plan) return early;
+    const bool is_dear = early.plan && static_cast<double>(late.stats.spilled_bytes) >
+                                           kReplayPrice * static_cast<double>(early.stats.spilled_bytes);
+    return is_dear ? early : late;
+  }
+
+ private:
+  // That a step can be run again when spilled bytes are lost is worth this many times the transfers.
+  static constexpr double kReplayPrice = 1.25;
+
+  PoolOutcome attempt(const Schedule& calls, bool may_spill) {
+    PoolOutcome out;
+    const Storage storage = assign_storage(graph_, calls, views_);
+    out.minimum_bytes = least_bytes(graph_, costs_, calls, storage);
+    if (settings_.capacity < out.minimum_bytes) {
+      out.reason = fmt::format("{} are given, and no plan does with less than {} ({} bytes)",
+                               human_bytes(settings_.capacity), human_bytes(out.minimum_bytes), out.minimum_bytes);
+      return out;
+    }
+    out.events = events_of(graph_, calls, storage, settings_.length);
+    std::vector<Lifetime> lifetimes(out.events.events.size());
+    if (auto* informed = dynamic_cast<InformedPredictor*>(&predictor_)) informed->inform(out.events.lifespans);
+    predictor_.predict(out.events.events, lifetimes);
+    WalkResult walk = walk_with_pool({.graph = graph_,
+                                      .costs = costs_,
+                                      .schedule = calls,
+                                      .storage = storage,
+                                      .events = out.events,
+                                      .lifetimes = lifetimes,
+                                      .settings = settings_,
+                                      .may_spill = may_spill});
+    out.plan = std::move(walk.plan);
+    out.reason = std::move(walk.reason);
+    out.stats = walk.stats;
+    return out;
+  }
+
+  const Graph& graph_;
+  const Costs& costs_;
+  LifetimePredictor& predictor_;
+  const PoolSettings& settings_;
+  std::vector<Window> views_;
+  Schedule schedule_;
 };
 
 }  // namespace
 
 PoolOutcome plan_with_pool(const Graph& graph, const Costs& costs, LifetimePredictor& predictor,
                            const PoolSettings& settings) {
-  PoolOutcome out;
-  const std::vector<Window> views = find_views(graph);
-  const Schedule schedule = make_schedule(graph, views, store_all(graph), costs);
-  // Without spilling if it can be; then so that a step can be run again; then at any rate.
-  for (const Attempt attempt : {Attempt{false, false}, Attempt{true, true}, Attempt{true, false}}) {
-    const Schedule calls = attempt.late_updates ? with_late_updates(graph, schedule) : schedule;
-    const Storage storage = assign_storage(graph, calls, views);
-    if (out.minimum_bytes == 0) out.minimum_bytes = least_bytes(graph, costs, calls, storage);
-    if (settings.capacity < out.minimum_bytes) {
-      out.reason = fmt::format("{} are given, and no plan does with less than {} ({} bytes)",
-                               human_bytes(settings.capacity), human_bytes(out.minimum_bytes), out.minimum_bytes);
-      return out;
-    }
-    out.events = events_of(graph, calls, storage, settings.length);
-    std::vector<Lifetime> lifetimes(out.events.events.size());
-    if (auto* informed = dynamic_cast<InformedPredictor*>(&predictor)) informed->inform(out.events.lifespans);
-    predictor.predict(out.events.events, lifetimes);
-    WalkResult walk = walk_with_pool({.graph = graph,
-                                      .costs = costs,
-                                      .schedule = calls,
-                                      .storage = storage,
-                                      .events = out.events,
-                                      .lifetimes = lifetimes,
-                                      .settings = settings,
-                                      .may_spill = attempt.may_spill});
-    out.reason = std::move(walk.reason);
-    if (!walk.plan) continue;
-    out.stats = walk.stats;
-    out.plan = std::move(walk.plan);
-    break;
-  }
-  return out;
+  return Planner(graph, costs, predictor, settings).run();
 }
 
 std::optional<Plan> pool_plan(const Graph& graph, const Costs& costs, LifetimePredictor& predictor,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "graph/op.h"
 #include "plan/pack.h"
@@ -14,6 +15,7 @@ namespace neap {
 namespace {
 
 constexpr std::uint32_t kNoSlot = ~0U;
+constexpr std::int64_t kWishSteps = 200'000;  // about a millisecond
 
 enum class Whereabouts : std::uint8_t { kNowhere, kHere, kComing, kAway };
 
@@ -28,7 +30,7 @@ struct Life {
   std::uint32_t slot = kNoSlot;     // outside of the arena, where a copy of that instance lies
   std::int64_t event = -1;
   bool is_result = false;
-  bool may_leave = false;
+  Leave leave = Leave::kNever;
 };
 
 class Walk {
@@ -43,6 +45,7 @@ class Walk {
     place_state();
     note_accesses();
     start_clock();
+    make_wishes();
   }
 
   WalkResult run() {
@@ -117,8 +120,40 @@ class Walk {
       life.event = static_cast<std::int64_t>(e);
       // Parts of a whole come and go one by one; what the host reads or writes must lie where it expects it.
       const bool is_whole = occupants[b] == 0;
-      life.may_leave = in_.may_spill && is_whole && !life.is_result && in_.storage.blocks[b].kind != BlockKind::kInput;
+      const BlockKind kind = in_.storage.blocks[b].kind;
+      if (!in_.may_spill || !is_whole || life.is_result || kind == BlockKind::kInput) continue;
+      life.leave = kind == BlockKind::kGradient ? Leave::kLast : Leave::kFirst;
     }
+  }
+
+  // Where a packing of the predicted lives would put things. As far as the predictions hold, so does this.
+  void make_wishes() {
+    const Tick end = in_.events.tick_of.back();
+    std::vector<PackItem> items;
+    for (std::size_t e = 0; e < in_.lifetimes.size(); ++e) {
+      const AllocationEvent& event = in_.events.events[e];
+      const double p50 = in_.lifetimes[e].p50;
+      const double rest = static_cast<double>(end - event.tick);
+      const auto span = static_cast<Tick>(p50 > 1 ? std::min(std::ceil(p50), rest) : 1.0);
+      items.push_back({event.tick, event.tick + std::max<Tick>(span, 1), align_up(event.bytes, alignment_)});
+    }
+    for (std::size_t c = 0; c < in_.schedule.calls.size(); ++c) {
+      if (in_.storage.elided[c] || workspace_bytes(c) == 0) continue;
+      const Tick t = in_.events.tick_of[c];
+      items.push_back({t, t + 1, align_up(workspace_bytes(c), alignment_)});
+    }
+    const Packing packing = pack({.items = items, .alignment = alignment_}, {.steps = 0, .improve_steps = kWishSteps});
+    wishes_ = packing.offsets;
+    workspace_wishes_.assign(in_.schedule.calls.size(), -1);
+    std::size_t next = in_.lifetimes.size();
+    for (std::size_t c = 0; c < in_.schedule.calls.size(); ++c) {
+      if (!in_.storage.elided[c] && workspace_bytes(c) > 0) workspace_wishes_[c] = wishes_[next++];
+    }
+  }
+
+  std::int64_t workspace_bytes(std::size_t c) const {
+    const NodeId node = call(c).node;
+    return node.index < in_.costs.workspace.size() ? in_.costs.workspace[node.index] : 0;
   }
 
   void start_clock() {
@@ -128,11 +163,16 @@ class Walk {
     }
   }
 
-  void fail(std::size_t c, std::int64_t bytes) {
+  void fail(std::size_t c) {
     if (!result_.reason.empty()) return;
     result_.reason =
         fmt::format("the pool of {} has no place for {} at '{}'", human_bytes(in_.settings.capacity - base_),
-                    human_bytes(bytes), in_.graph.at(call(c).node).name);
+                    human_bytes(stuck_bytes_), in_.graph.at(call(c).node).name);
+  }
+
+  void stick(std::int64_t bytes) {
+    is_stuck_ = true;
+    stuck_bytes_ = bytes;
   }
 
   void step(std::size_t c) {
@@ -143,17 +183,45 @@ class Walk {
       if (in_.storage.blocks[b].kind == BlockKind::kInput) open(b, c);
     }
     for (const Grant& grant : pool_->reassign(horizon())) begin_fetch(grant, c);
-    std::vector<std::size_t> touched = gather_touched(c);
-    for (const std::size_t b : touched) {
-      if (is_pooled(b) && is_present(b)) pool_->lock(lives_[b].handle);
+    const std::vector<std::size_t> touched = gather_touched(c);
+    std::optional<BlockHandle> workspace = prepare(touched, c);
+    if (is_stuck_ && in_.may_spill) {
+      clear_all(touched, c);
+      workspace = prepare(touched, c);
     }
-    for (const std::size_t b : touched) bring(b, c);
-    std::optional<BlockHandle> workspace = take_workspace(c);
+    is_compact_ = false;
+    if (is_stuck_) return fail(c);
     if (!result_.reason.empty()) return;
     emit(c);
     for (const std::size_t b : touched) leave(b, c);
     if (workspace) pool_->drop(*workspace);
     if (is_first_) forget_host();
+  }
+
+  // Brings and holds all that the call touches.
+  std::optional<BlockHandle> prepare(const std::vector<std::size_t>& touched, std::size_t c) {
+    is_stuck_ = false;
+    for (const std::size_t b : touched) {
+      if (is_pooled(b) && is_present(b)) pool_->lock(lives_[b].handle);
+    }
+    for (const std::size_t b : touched) bring(b, c);
+    return take_workspace(c);
+  }
+
+  // What the call holds lies so scattered that the rest finds no place: everything leaves, and what is needed comes
+  // back in one piece.
+  void clear_all(const std::vector<std::size_t>& touched, std::size_t c) {
+    for (const std::size_t b : touched) {
+      Life& life = lives_[b];
+      if (!is_pooled(b) || !is_present(b)) continue;
+      if (pool_->at(life.handle).locks > 0) pool_->unlock(life.handle);
+      const bool is_unwritten = life.next == 0 && in_.storage.blocks[b].kind != BlockKind::kInput;
+      if (!is_unwritten) continue;
+      pool_->drop(life.handle);
+      life.is = Whereabouts::kNowhere;
+    }
+    while (const auto eviction = pool_->spill_oldest_activation()) leave_early(*eviction, c);
+    is_compact_ = true;
   }
 
   bool is_pooled(std::size_t b) const { return lives_[b].event >= 0; }
@@ -202,7 +270,9 @@ class Walk {
             .bytes = in_.storage.blocks[b].bytes,
             .lifespan = lifespan(life),
             .references = left + (life.is_result ? 1 : 0) + (is_hosts ? 1 : 0),
-            .may_leave = life.may_leave};
+            .leave = life.leave,
+            .lies_low = is_compact_ || (in_.may_spill && life.leave == Leave::kNever),
+            .wish = is_compact_ || in_.may_spill ? -1 : wishes_[static_cast<std::size_t>(life.event)]};
   }
 
   BlockId add_block(std::size_t b, const Grant& grant) {
@@ -217,7 +287,7 @@ class Walk {
   bool open(std::size_t b, std::size_t c) {
     const auto grant = pool_->allocate_activation_memory(request(b));
     if (!grant) {
-      fail(c, in_.storage.blocks[b].bytes);
+      stick(in_.storage.blocks[b].bytes);
       return false;
     }
     for (const Eviction& e : grant->evictions) leave_early(e, c);
@@ -232,7 +302,7 @@ class Walk {
   // Sees to it that a block which the call touches is here, and held.
   void bring(std::size_t b, std::size_t c) {
     Life& life = lives_[b];
-    if (!is_pooled(b) || !result_.reason.empty()) return;
+    if (!is_pooled(b) || is_stuck_) return;
     if (life.is == Whereabouts::kNowhere) {
       if (open(b, c)) pool_->lock(life.handle);
       return;
@@ -240,7 +310,7 @@ class Walk {
     if (life.is == Whereabouts::kAway) {
       pool_->stop_waiting(owner(b));
       const auto grant = pool_->allocate_activation_memory(request(b));
-      if (!grant) return fail(c, in_.storage.blocks[b].bytes);
+      if (!grant) return stick(in_.storage.blocks[b].bytes);
       for (const Eviction& e : grant->evictions) leave_early(e, c);
       begin_fetch(*grant, c);
       pool_->lock(life.handle);
@@ -313,13 +383,15 @@ class Walk {
 
   std::optional<BlockHandle> take_workspace(std::size_t c) {
     workspace_ = {};
-    const NodeId node = call(c).node;
-    const std::int64_t bytes = node.index < in_.costs.workspace.size() ? in_.costs.workspace[node.index] : 0;
-    if (bytes == 0 || !result_.reason.empty()) return std::nullopt;
-    const auto grant = pool_->allocate_activation_memory(
-        {.owner = workspace_owner(), .bytes = bytes, .lifespan = {1, 1, 1}, .references = 1});
+    const std::int64_t bytes = workspace_bytes(c);
+    if (bytes == 0 || is_stuck_) return std::nullopt;
+    const auto grant = pool_->allocate_activation_memory({.owner = workspace_owner(),
+                                                          .bytes = bytes,
+                                                          .lifespan = {1, 1, 1},
+                                                          .references = 1,
+                                                          .wish = workspace_wishes_[c]});
     if (!grant) {
-      fail(c, bytes);
+      stick(bytes);
       return std::nullopt;
     }
     for (const Eviction& e : grant->evictions) leave_early(e, c);
@@ -461,6 +533,8 @@ class Walk {
   std::int64_t base_ = 0;  // the pool's begin in the arena
   std::vector<Life> lives_;
   std::optional<Pool> pool_;
+  std::vector<std::int64_t> wishes_;              // per event
+  std::vector<std::int64_t> workspace_wishes_;    // per call
   std::vector<double> clock_;                     // when each call starts, in ms
   std::vector<std::vector<Instruction>> before_;  // transfers in front of each call
   std::vector<std::vector<Instruction>> after_;
@@ -468,6 +542,9 @@ class Walk {
   std::vector<std::size_t> hosts_;  // inputs
   std::size_t next_event_ = 0;
   bool is_first_ = true;
+  bool is_stuck_ = false;  // something that the call needs finds no place
+  bool is_compact_ = false;
+  std::int64_t stuck_bytes_ = 0;
   BlockId workspace_;
   std::int64_t largest_slot_ = 0;
   std::int64_t outside_ = 0;
