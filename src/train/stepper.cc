@@ -1,8 +1,8 @@
 #include "train/stepper.h"
 
+#include "autodiff/optimizer.h"
 #include "neap/error.h"
 #include "train/model_spec.h"
-#include "train/optimizer.h"
 
 namespace neap {
 

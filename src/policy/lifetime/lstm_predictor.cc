@@ -105,15 +105,17 @@ class LstmPredictor::Inside {
             .seed = options_.seed + static_cast<std::uint64_t>(report_.trainings)};
   }
 
+  // While the window fills, whenever there is twice as much to learn from; later when predictions are wrong.
   bool is_time_to_train() const {
     if (background_.is_busy() || window_.size() < options_.first) return false;
-    if (report_.trainings == 0) return true;
+    if (window_.size() >= 2 * learnt_from_) return true;
     const std::size_t rest = std::min(options_.window, (options_.window / 4) << failures_);
     return since_training_ >= rest && watch_.is_consistently_wrong();
   }
 
   void start_training() {
     since_training_ = 0;
+    learnt_from_ = window_.size();
     SeenSteps steps(window_.begin(), window_.end());
     if (options_.in_background) {
       background_.start(std::move(steps), weights_, fit_options());
@@ -151,7 +153,8 @@ class LstmPredictor::Inside {
   QualityWatch watch_;
   LifetimeReport report_;
   std::size_t since_training_ = 0;
-  int failures_ = 0;  // trainings in a row that were no better
+  std::size_t learnt_from_ = 0;  // steps that the last training saw
+  int failures_ = 0;             // trainings in a row that were no better
   BackgroundRetraining background_;
 };
 

@@ -6,7 +6,7 @@ namespace neap {
 
 void QualityWatch::add(StepQuality step) {
   recent_.push_back(step);
-  if (recent_.size() > kRecent) recent_.pop_front();
+  if (recent_.size() > kLong) recent_.pop_front();
 }
 
 bool QualityWatch::is_wrong(const StepQuality& step) const {
@@ -14,8 +14,12 @@ bool QualityWatch::is_wrong(const StepQuality& step) const {
 }
 
 bool QualityWatch::is_consistently_wrong() const {
-  const auto count = std::ranges::count_if(recent_, [this](const StepQuality& s) { return is_wrong(s); });
-  return static_cast<std::size_t>(count) >= kMost;
+  std::size_t wrong = 0;
+  for (std::size_t i = 1; i <= recent_.size(); ++i) {
+    wrong += is_wrong(recent_[recent_.size() - i]) ? 1 : 0;
+    if (i == kShort && wrong >= kShort / 2) return true;
+  }
+  return wrong >= kLong / 4;
 }
 
 void QualityWatch::expect(double own) {

@@ -13,7 +13,8 @@ struct StepQuality {
 };
 
 // A step went wrong when it was worse than the last value, or twice as bad as what the predictor had shown on steps
-// that it was not trained on. Consistently: most of the recent steps. A count cannot be upset by one wild step.
+// that it was not trained on. Consistently: half of the last 8 steps, or a quarter of the last 32. A count cannot be
+// upset by one wild step.
 class QualityWatch {
  public:
   void add(StepQuality step);
@@ -26,8 +27,8 @@ class QualityWatch {
   double recent_mean() const;  // of own
 
  private:
-  static constexpr std::size_t kRecent = 8;
-  static constexpr std::size_t kMost = 4;
+  static constexpr std::size_t kShort = 8;
+  static constexpr std::size_t kLong = 32;
   static constexpr double kFine = 0.005;  // half a percent of a lifespan is no reason for anything
 
   bool is_wrong(const StepQuality& step) const;
