@@ -45,14 +45,15 @@ struct TrainOptions {
   std::int64_t image = 0;
   std::uint64_t seed = 0;
   std::string device = "cpu";
-  int threads = 0;                  // 0: as many as there are
-  std::string budget;               // "512MiB", "50%", "min"; empty: none
-  std::string policy = "adaptive";  // adaptive, store-all, spill
+  int threads = 0;     // 0: as many as there are
+  std::string budget;  // "512MiB", "50%", "min"; empty: none
+  // adaptive, oracle, store-all, every-layer, sqrt, greedy, dtr, spill
+  std::string policy = "adaptive";
   // Who predicts lifetimes when a batch has a shape that the run has not seen: regression, last-value, average, ...
   std::string lifetimes = "regression";
-  std::string spill_dir;            // where the spill file lies (it has no name); empty: the system's temporary folder
-  std::int64_t host_ram = 0;        // bytes of RAM beside the arena that spilled tensors may use, before the disk
-  double spill_write_rate = 0;      // bytes/s, for tests: the disk is no faster than this; 0: as fast as it is
+  std::string spill_dir;        // where the spill file lies (it has no name); empty: the system's temporary folder
+  std::int64_t host_ram = 0;    // bytes of RAM beside the arena that spilled tensors may use, before the disk
+  double spill_write_rate = 0;  // bytes/s, for tests: the disk is no faster than this; 0: as fast as it is
   double spill_read_rate = 0;
   std::string spill_fault;  // for tests: what goes wrong, as in corrupt-read:3
   bool trace = false;       // note when everything runs, for Trainer::write_trace()
@@ -154,6 +155,12 @@ struct PlanReport {
     std::string reason;
   };
   std::vector<Layer> layers;
+  // Bytes alive at each instruction, state included, and the instruction at which backward begins.
+  std::vector<std::int64_t> live_bytes;
+  std::int64_t backward_begins = 0;
+  // What the fullest moment consists of (state, kept activations, gradients, ...), and the layer that it falls in.
+  std::string peak_layer;
+  std::vector<std::pair<std::string, std::int64_t>> peak_parts;
 };
 
 // Writes one input of the next batch: `dst` is dense [batch, ...] of the input's type. Called once an input and step,

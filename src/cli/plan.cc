@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/train_flags.h"
 #include "core/bytes.h"
 #include "neap/error.h"
+#include "train/setup.h"
 
 namespace neap {
 namespace {
@@ -14,10 +17,44 @@ struct PlanCommand {
   std::string json;
 };
 
+// Bytes alive from the first instruction to the last, the budget as a line across.
+void draw_timeline(const PlanReport& r) {
+  constexpr std::size_t kColumns = 96;
+  constexpr int kRows = 12;
+  if (r.live_bytes.empty()) return;
+  const std::int64_t top = std::max(r.budget_bytes && *r.budget_bytes < 2 * r.peak_bytes ? *r.budget_bytes : 0,
+                                    *std::max_element(r.live_bytes.begin(), r.live_bytes.end()));
+  const std::size_t columns = std::min(kColumns, r.live_bytes.size());
+  const auto tick_at = [&](std::size_t column) { return column * r.live_bytes.size() / columns; };
+  std::vector<std::int64_t> most(columns);
+  for (std::size_t c = 0; c < columns; ++c) {
+    const std::size_t end = std::max(tick_at(c) + 1, tick_at(c + 1));
+    for (std::size_t t = tick_at(c); t < end; ++t) most[c] = std::max(most[c], r.live_bytes[t]);
+  }
+  fmt::print("\n");
+  for (int row = kRows; row >= 1; --row) {
+    const std::int64_t from = top * (row - 1) / kRows;
+    const std::int64_t to = top * row / kRows;
+    const bool is_budget = r.budget_bytes && from < *r.budget_bytes && *r.budget_bytes <= to;
+    std::string line;
+    for (const std::int64_t bytes : most) {
+      const bool is_state = to <= r.state_bytes;
+      const std::int64_t eighths = from >= bytes ? 0 : std::min<std::int64_t>(8, 8 * (bytes - from) / (to - from));
+      static constexpr const char* kBars[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+      line += is_state ? "░" : eighths == 0 && is_budget ? "┄" : kBars[eighths];
+    }
+    fmt::print("{:>10} {}{}\n", human_bytes(to), line, is_budget ? " budget" : "");
+  }
+  const auto turn = static_cast<std::size_t>(r.backward_begins) * columns / r.live_bytes.size();
+  fmt::print("{:>10} {}\n", "",
+             "└" + fmt::format("{:<{}}", " forward", turn > 1 ? turn - 1 : 0) + "└ backward; ░ is state");
+}
+
 void print_people(const PlanReport& r) {
   fmt::print("state       {}\nstore all   {}\npeak        {} (lower bound {})\nminimum     {}\n",
              human_bytes(r.state_bytes), human_bytes(r.store_all_bytes), human_bytes(r.peak_bytes),
              human_bytes(r.lower_bound_bytes), human_bytes(r.min_budget_bytes));
+  draw_timeline(r);
   fmt::print("\n{:<32} {:<10} {:>12}  {}\n", "layer", "action", "kept", "why");
   for (const PlanReport::Layer& l : r.layers) {
     fmt::print("{:<32} {:<10} {:>12}  {}\n", l.name, l.action, human_bytes(l.kept_bytes), l.reason);
@@ -32,9 +69,9 @@ int run(PlanCommand& c) {
   json.finish();
   if (!json.is_stdout()) print_people(report);
   if (!report.feasible) {
-    throw DoesNotFit(fmt::format("the budget of {} is below the minimum of {} ({} of it state)",
+    throw DoesNotFit(fmt::format("the budget of {} is below the minimum of {}: {}",
                                  human_bytes(report.budget_bytes.value_or(0)), human_bytes(report.min_budget_bytes),
-                                 human_bytes(report.state_bytes)));
+                                 explain_peak(report)));
   }
   return 0;
 }

@@ -80,16 +80,6 @@ void Executor::launch(const Launch& l) {
   }
 }
 
-void Executor::step() {
-#ifdef NEAP_CHECKED
-  checks_->before(done_);
-#endif
-  launch(launches_[done_]);
-#ifdef NEAP_CHECKED
-  checks_->after(done_);
-#endif
-}
-
 void Executor::transfer(const Launch& l) {
   if (base_ == nullptr) return;  // a device that only counts
   require(store_ != nullptr, "a plan with transfers has a store");
@@ -104,18 +94,42 @@ void Executor::record() { times_.resize(launches_.size()); }
 
 void Executor::run() {
   if (!times_.empty()) return run_recorded();
-  for (done_ = 0; done_ < launches_.size(); ++done_) step();
+#ifdef NEAP_CHECKED
+  run_with(*checks_);
+#else
+  for (done_ = 0; done_ < launches_.size(); ++done_) launch(launches_[done_]);
+#endif
 }
 
-void Executor::run_recorded() {
-  const auto now = [] { return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(); };
-  for (done_ = 0; done_ < launches_.size(); ++done_) {
-    times_[done_].begun_ns = now();
-    step();
-    device_.synchronise();
-    times_[done_].ended_ns = now();
+namespace {
+
+// When each instruction ran; what is checked around it does not count.
+class Recorder {
+ public:
+  Recorder(std::vector<InstructionTime>& times, Device& device, Checks* checks)
+      : times_(times), device_(device), checks_(checks) {}
+  void before(std::size_t i) {
+    if (checks_ != nullptr) checks_->before(i);
+    times_[i].begun_ns = now();
   }
-}
+  void after(std::size_t i) {
+    device_.synchronise();
+    times_[i].ended_ns = now();
+    if (checks_ != nullptr) checks_->after(i);
+  }
+
+ private:
+  static std::int64_t now() {
+    return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+  std::vector<InstructionTime>& times_;
+  Device& device_;
+  Checks* checks_;
+};
+
+}  // namespace
+
+void Executor::run_recorded() { run_with(Recorder(times_, device_, checks_.get())); }
 
 void Executor::run_timed(std::vector<double>& ms) {
   const bool was_recorded = !times_.empty();

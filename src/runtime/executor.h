@@ -33,6 +33,13 @@ class Executor {
   // The same, with the milliseconds of every instruction.
   void run_timed(std::vector<double>& ms);
 
+  // From now on run() notes when each instruction ran; of the last step.
+  void record();
+  std::span<const InstructionTime> times() const { return times_; }  // empty: not recorded
+  const Program& program() const { return program_; }
+  const Plan& plan() const { return plan_; }
+  const SpillStore* store() const { return store_; }
+
   // The same between calls of hook.before(i) and hook.after(i), i being the instruction's number.
   template <class Hook>
   void run_with(Hook&& hook) {
@@ -42,13 +49,6 @@ class Executor {
       hook.after(done_);
     }
   }
-
-  // From now on run() notes when each instruction ran; of the last step.
-  void record();
-  std::span<const InstructionTime> times() const { return times_; }  // empty: not recorded
-  const Program& program() const { return program_; }
-  const Plan& plan() const { return plan_; }
-  const SpillStore* store() const { return store_; }
 
   // After an exception from run(): may the step be run again from its inputs? Not once a call has changed the state.
   bool can_run_again() const { return done_ <= first_change_; }
@@ -80,7 +80,6 @@ class Executor {
   void transfer(const Launch& launch);
   void run_recorded();
   void launch(const Launch& launch);
-  void step();  // the instruction `done_`
 
   const Program& program_;
   const Plan& plan_;

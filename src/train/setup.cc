@@ -7,7 +7,6 @@
 #include "core/bytes.h"
 #include "graph/op.h"
 #include "neap/error.h"
-#include "plan/simulate.h"
 #include "train/budget.h"
 #include "train/schedule.h"
 
@@ -25,30 +24,6 @@ std::unique_ptr<Device> make_device(const TrainOptions& options) {
   if (options.device == "null") return make_null_device();
   if (options.device == "cuda") throw UserError("this build of neap has no CUDA; use --device cpu");
   throw UserError(fmt::format("there is no device '{}'; take cpu, cuda or null", options.device));
-}
-
-// Bytes that each layer keeps for backward, in program order.
-struct LayerBytes {
-  std::vector<std::string> order;
-  std::map<std::string, std::int64_t> kept;
-  std::map<std::string, int> made_again;
-  std::map<std::string, std::int64_t> spilled;
-};
-
-LayerBytes bytes_by_layer(const Plan& plan, const Graph& graph) {
-  LayerBytes out;
-  for (const Node& node : graph.nodes) {
-    if (node.phase == Phase::kForward && out.kept.try_emplace(node.layer, 0).second) out.order.push_back(node.layer);
-  }
-  for (const Block& b : plan.blocks) {
-    if (b.kind != BlockKind::kSaved || !b.tensor || !graph.at(b.tensor).producer) continue;
-    out.kept[graph.at(graph.at(b.tensor).producer).layer] += b.bytes;
-  }
-  for (const Instruction& in : plan.instructions) {
-    if (in.action == Action::kRecompute) ++out.made_again[graph.at(in.node).layer];
-    if (in.action == Action::kSpillBegin) out.spilled[graph.at(in.node).layer] += plan.slots[in.slot.index];
-  }
-  return out;
 }
 
 // Until the first step was timed: what a middling machine takes.
@@ -97,35 +72,6 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   }
   if (out.budget && out.plan.peak_bytes > *out.budget) out.plan = plan_within(*out.policy, problem, out.budget);
   out.planning_ms = ms_since(start);
-  return out;
-}
-
-PlanReport report_of(const Setup& s, const Plan& plan) {
-  const Simulation simulation = simulate(plan, s.program->costs, s.link);
-  PlanReport out{.feasible = !s.budget || plan.peak_bytes <= *s.budget,
-                 .budget_bytes = s.budget,
-                 .min_budget_bytes = s.min_bytes,
-                 .peak_bytes = simulation.peak_bytes,
-                 .arena_bytes = plan.peak_bytes,
-                 .lower_bound_bytes = plan.lower_bound_bytes,
-                 .store_all_bytes = s.store_all_bytes,
-                 .state_bytes = plan.state_bytes,
-                 .predicted_step_ms = simulation.ms};
-  const LayerBytes layers = bytes_by_layer(plan, s.program->graph);
-  for (const std::string& layer : layers.order) {
-    const auto again = layers.made_again.find(layer);
-    const bool is_derived = again != layers.made_again.end();
-    const auto spilled = layers.spilled.find(layer);
-    const bool leaves = spilled != layers.spilled.end();
-    out.layers.push_back(
-        {.name = layer,
-         .action = leaves ? "spill" : "store",
-         .kept_bytes = layers.kept.at(layer),
-         .precision = "f32",
-         .reason = leaves ? fmt::format("{} leave the arena until backward needs them", human_bytes(spilled->second))
-                   : is_derived ? "one cheap pass makes the rest again from what is kept"
-                                : "it fits"});
-  }
   return out;
 }
 

@@ -49,7 +49,7 @@ StepReport Trainer::Impl::advance() {
                           .spilled_bytes = last_.written_bytes,
                           .transfer_ms = last_.write_ms + last_.read_ms,
                           .stalled_ms = last_.stalled_ms};
-  if (stepper.store() != nullptr && steps_here_ == kTimedStep) {
+  if (learns() && steps_here_ == kTimedStep) {
     learn_costs(stepper);
   } else if (stepper.store() != nullptr && steps_here_ > kTimedStep && watch_.is_plan_due(last_, ms, setup_.link)) {
     use_new_plan(stepper);
@@ -59,7 +59,7 @@ StepReport Trainer::Impl::advance() {
 
 void Trainer::Impl::run_calls(Stepper& stepper) {
   if (tracer_) tracer_->before(stepper.executor());
-  if (stepper.store() != nullptr && steps_here_ + 1 == kTimedStep) {
+  if (learns() && steps_here_ + 1 == kTimedStep) {
     stepper.executor().run_timed(timed_);
   } else {
     stepper.executor().run();

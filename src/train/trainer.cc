@@ -115,6 +115,11 @@ void Trainer::Impl::enter(Stepper& stepper) {
   stepper.enter();
 }
 
+// A budget that makes the policy choose by time.
+bool Trainer::Impl::learns() const {
+  return setup_.policy->wants_times() && setup_.budget && *setup_.budget < setup_.store_all_bytes;
+}
+
 EvalReport Trainer::Impl::evaluate() {
   if (!evaluator_) throw UserError("there is nothing to evaluate on; give --eval or --validation");
   if (active_ != nullptr) active_->leave();
@@ -189,10 +194,9 @@ std::vector<LayerReport> Trainer::Impl::profile(int steps) {
 void Trainer::Impl::refuse_what_does_not_fit(std::int64_t bytes) const {
   if (!setup_.budget || bytes <= *setup_.budget) return;
   const bool is_reservation = !options_.reservation.empty();
-  throw DoesNotFit(fmt::format("the {} of {} is below the minimum of {}: {} of state, {} for the rest ({} bytes)",
+  throw DoesNotFit(fmt::format("the {} of {} is below the minimum of {} ({} bytes): {}",
                                is_reservation ? "reservation" : "budget", human_bytes(*setup_.budget),
-                               human_bytes(bytes), human_bytes(setup_.plan.state_bytes),
-                               human_bytes(bytes - setup_.plan.state_bytes), bytes));
+                               human_bytes(bytes), bytes, explain_peak(report_of(setup_, setup_.plan))));
 }
 
 // Allocates nothing.

@@ -59,6 +59,7 @@ class Trainer::Impl {
   void prepare_to_run_again(Stepper& stepper, const SpillLost& lost, int attempt);
   void learn_costs(Stepper& stepper);
   void use_new_plan(Stepper& stepper);
+  bool learns() const;
   void load_state();
 
   TrainOptions options_;

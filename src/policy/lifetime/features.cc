@@ -45,16 +45,20 @@ std::int32_t row(std::uint32_t hash, std::int32_t rows) {
   return static_cast<std::int32_t>(hash % static_cast<std::uint32_t>(rows));
 }
 
+std::int32_t size_class(std::int64_t bytes) {
+  return static_cast<std::int32_t>(2 * std::log2(static_cast<double>(std::max<std::int64_t>(1, bytes))));
+}
+
 }  // namespace
 
 bool Sequence::is_settled() const {
-  const auto is_zero = [](float x) { return x == 0; };
-  return std::ranges::all_of(blind, is_zero) && std::ranges::all_of(seen, is_zero);
+  return std::ranges::all_of(certain, [](float x) { return x == 1; });
 }
 
 std::int64_t Sequence::bytes() const {
-  const std::size_t floats = numbers.size() + base.size() + blind.size() + seen.size() + last.size() + target.size();
-  return static_cast<std::int64_t>(4 * (floats + op.size() + layer.size() + site.size()));
+  const std::size_t floats =
+      numbers.size() + base.size() + certain.size() + doubted.size() + last.size() + target.size();
+  return static_cast<std::int64_t>(4 * (floats + op.size() + layer.size() + site.size() + size_class.size()));
 }
 
 Sequence sequence_of(std::span<const AllocationEvent> step, const SiteHistory* history) {
@@ -74,9 +78,11 @@ Sequence sequence_of(std::span<const AllocationEvent> step, const SiteHistory* h
     out.op.push_back(row(e.op, kOpRows));
     out.layer.push_back(row(e.layer, kLayerRows));
     out.site.push_back(row(e.site, kSiteRows));
+    out.size_class.push_back(size_class(e.bytes));
     out.base.push_back(base);
-    out.blind.push_back(is_known ? 0.0F : 1.0F);
-    out.seen.push_back(is_known && !estimates[best].is_proven() ? 1.0F : 0.0F);
+    const bool is_proven = is_known && estimates[best].is_proven();
+    out.certain.push_back(is_proven ? 1.0F : 0.0F);
+    out.doubted.push_back(is_known && !is_proven ? 1.0F : 0.0F);
     out.last.push_back(last.is_known ? log_of(last.ticks) : kUnknownLog);
   }
   return out;
@@ -94,8 +100,8 @@ Sequence without_history(const Sequence& sequence) {
     std::fill_n(out.numbers.data() + i * kNumbers + kEventNumbers, kHistoryNumbers, 0.0F);
   }
   std::ranges::fill(out.base, kUnknownLog);
-  std::ranges::fill(out.blind, 1.0F);
-  std::ranges::fill(out.seen, 0.0F);
+  std::ranges::fill(out.certain, 0.0F);
+  std::ranges::fill(out.doubted, 0.0F);
   return out;
 }
 

@@ -17,7 +17,7 @@ double whole(double ticks) { return std::max(1.0, std::round(ticks)); }
 
 bool Estimate::is_proven() const {
   // The error of the first test fades below this only if all since were right.
-  constexpr int kEnough = 2;
+  constexpr int kEnough = 4;
   constexpr double kRight = 1e-3;
   return is_known && tests >= kEnough && error < kRight;
 }

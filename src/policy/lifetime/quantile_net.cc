@@ -42,21 +42,23 @@ void build(Builder& g, std::int64_t lanes) {
     return embedding(g, name, g.input(std::string(name) + ".id", DType::kI32, {kSteps, lanes}), rows, width, 0.3);
   };
   const Value numbers = g.input("numbers", DType::kF32, {kSteps, lanes, static_cast<std::int64_t>(kNumbers)});
-  const Value x = g("concat", {numbers, ids("op", kOpRows, 4), ids("layer", kLayerRows, 4), ids("site", kSiteRows, 8)},
+  const Value x = g("concat",
+                    {numbers, ids("op", kOpRows, 4), ids("layer", kLayerRows, 4), ids("site", kSiteRows, 8),
+                     ids("size", kSizeRows, 4)},
                     {{"axis", std::int64_t{2}}});
   const Shape state = {lanes, kLifetimeUnits};
   const RecurrentOutput lstm_out =
       lstm(g, x, kLifetimeUnits,
            {.chunk = kSteps, .h0 = {g.input("h", DType::kF32, state)}, .c0 = {g.input("c", DType::kF32, state)}});
-  const Value said =
-      linear(g, "head", lstm_out.y, 2 * static_cast<std::int64_t>(kQuantiles.size()), {.init_std = 0.02});
-  const auto part = [&](std::int64_t from, const char* gate) {
-    const Value values =
-        g("slice", {said}, {{"axes", Ints{2}}, {"starts", Ints{from}}, {"ends", Ints{from + 3}}});
-    return g("mul", {values, g.input(gate, DType::kF32, {kSteps, lanes, 1})});
+  const auto number = [&](const char* name) { return g.input(name, DType::kF32, {kSteps, lanes, 1}); };
+  constexpr auto kCount = static_cast<std::int64_t>(kQuantiles.size());
+  const Value head = linear(g, "head", lstm_out.y, 2 * kCount, {.init_std = 0.02});
+  const auto part = [&](std::int64_t from) {
+    return g("slice", {head}, {{"axes", Ints{2}}, {"starts", Ints{from}}, {"ends", Ints{from + kCount}}});
   };
-  const Value base = g.input("base", DType::kF32, {kSteps, lanes, 1});
-  const Value predicted = g("add", {g("add", {part(0, "blind"), part(3, "seen")}), base});
+  const Value said = g("add", {part(0), g.scalar(kUnknownLog)});
+  const Value trust = g("add", {g("mul", {g("sigmoid", {part(kCount)}), number("doubted")}), number("certain")});
+  const Value predicted = g("add", {said, g("mul", {trust, g("sub", {number("base"), said})})});
   g.output("quantiles", predicted);
   g.output("h_n", lstm_out.h_n[0]);
   g.output("c_n", lstm_out.c_n[0]);
@@ -86,9 +88,10 @@ class Inputs {
         op_(network.integers("op.id")),
         layer_(network.integers("layer.id")),
         site_(network.integers("site.id")),
+        size_(network.integers("size.id")),
         base_(network.floats("base")),
-        blind_(network.floats("blind")),
-        seen_(network.floats("seen")) {}
+        certain_(network.floats("certain")),
+        doubted_(network.floats("doubted")) {}
 
   // Events of `s` from `first` on; the number of them.
   std::size_t put(const Sequence& s, std::size_t first, std::size_t lane) {
@@ -106,9 +109,10 @@ class Inputs {
       op_[to] = is_there ? s.op[from] : 0;
       layer_[to] = is_there ? s.layer[from] : 0;
       site_[to] = is_there ? s.site[from] : 0;
+      size_[to] = is_there ? s.size_class[from] : 0;
       base_[to] = is_there ? s.base[from] : 0;
-      blind_[to] = is_there ? s.blind[from] : 0;
-      seen_[to] = is_there ? s.seen[from] : 0;
+      certain_[to] = is_there ? s.certain[from] : 0;
+      doubted_[to] = is_there ? s.doubted[from] : 0;
     }
     return count;
   }
@@ -116,8 +120,8 @@ class Inputs {
  private:
   std::size_t lanes_;
   std::span<float> numbers_;
-  std::span<std::int32_t> op_, layer_, site_;
-  std::span<float> base_, blind_, seen_;
+  std::span<std::int32_t> op_, layer_, site_, size_;
+  std::span<float> base_, certain_, doubted_;
 };
 
 Lifetime lifetime_of(std::array<float, 3> logs) {
