@@ -1,9 +1,14 @@
 // The pool's plans: valid, and to the same bits, whatever is predicted; and better where more is known.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <map>
+#include <set>
 
 #include "autodiff/optimizer.h"
+#include "core/bytes.h"
+#include "core/random.h"
 #include "neap/builtin_models.h"
 #include "ops/evaluate.h"
 #include "plan/validate.h"
@@ -105,7 +110,7 @@ Program program_of(const ModelCase& c, Device& device) {
 }
 
 constexpr ModelCase kLstm{"lstm-lm:hidden=64,vocab=64", 32, 128};
-constexpr ModelCase kGpt{"gpt-mini:layers=2,width=64,heads=2,vocab=128", 4, 64};
+constexpr ModelCase kGpt{"gpt-mini:layers=3,width=64,heads=2,vocab=128", 4, 64};
 
 TEST(PoolPlan, WithExactLifetimesItIsAsSmallAsThePackers) {
   const auto device = make_cpu_device(2);
