@@ -78,7 +78,7 @@ TEST_P(PoolProperty, AnyPredictorGivesAValidPlanAndTheSameBits) {
       if (percent > 0) settings.capacity = exact.state_bytes + activations * percent / 100 + kPage;
       const PoolOutcome outcome = plan_with_pool(graph, program.costs, *predictor, settings);
       EXPECT_EQ(outcome.plan.has_value(), outcome.reason.empty());
-      if (percent == 0) ASSERT_TRUE(outcome.plan) << name << ": " << outcome.reason;
+      ASSERT_TRUE(outcome.plan || percent > 0) << name << ": " << outcome.reason;
       predictor->observe(outcome.events.events, outcome.events.lifespans);
       if (!outcome.plan) continue;
       ++planned;
@@ -173,7 +173,8 @@ TEST(PoolPlan, KeepsTheStateOfAnotherPlan) {
   ASSERT_TRUE(plan);
   EXPECT_FALSE(validate(*plan, second.graph, second.costs));
   for (const auto& [name, offset] : layout_of(*plan, second.graph).offsets) {
-    if (second.graph.at(*second.graph.find(name)).role != Role::kConstant) EXPECT_EQ(offset, layout.offsets.at(name));
+    const bool is_shared = second.graph.at(*second.graph.find(name)).role != Role::kConstant;
+    EXPECT_TRUE(!is_shared || offset == layout.offsets.at(name)) << name;
   }
 }
 

@@ -30,7 +30,7 @@ TEST(Events, AreInOrderAndTheirLifespansEndWithinTheStep) {
     EXPECT_GE(step.lifespans[i], 1U);
     EXPECT_LE(e.tick + step.lifespans[i], e.ticks);
     EXPECT_EQ(e.length, 64);
-    if (i > 0) EXPECT_GE(e.tick, step.events[i - 1].tick);
+    EXPECT_GE(e.tick, step.events[i > 0 ? i - 1 : 0].tick);
   }
   std::set<std::uint8_t> phases;
   for (const AllocationEvent& e : step.events) phases.insert(e.phase);
