@@ -23,9 +23,10 @@ struct InstructionTime {
 class Executor {
  public:
   // The arena must hold plan.peak_bytes; the plan must be valid. Both outlive the executor, like program and device.
-  // `store` is for plans with transfers.
+  // `store` is for plans with transfers; it may come later, but before a step.
   Executor(const Program& program, const Plan& plan, Device& device, Arena& arena, SpillStore* store = nullptr);
 
+  void use(SpillStore* store) { store_ = store; }
   // One whole step.
   void run();
   // The same, with the milliseconds of every instruction.

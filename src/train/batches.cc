@@ -60,8 +60,8 @@ Batches::Batches(std::shared_ptr<const Dataset> data, const TrainOptions& option
     throw UserError(
         fmt::format("--batch {} is more than the {} samples of '{}'", spec.batch(), data_->size(), options.data));
   }
-  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
-    if (is_data(graph.tensors[i])) inputs_.emplace_back(TensorId{i}, data_->field(graph.tensors[i].name));
+  for (const Tensor& t : graph.tensors) {
+    if (is_data(t)) fields_.push_back(data_->field(t.name));
   }
 }
 
@@ -73,13 +73,15 @@ void Batches::start(std::int64_t done) {
   loader_ = std::make_unique<Loader>(data_, std::move(sampler), augment_, kRing);
 }
 
-void Batches::next(Executor& executor) {
+BatchInfo Batches::next() {
   batch_ = &loader_->next();
-  again(executor);
+  return {};
 }
 
-void Batches::again(Executor& executor) {
-  for (const auto& [id, field] : inputs_) executor.write(id, batch_->fields[field].data());
+void Batches::write(Stepper& stepper) {
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    stepper.executor().write(stepper.inputs()[i].id, batch_->fields[fields_[i]].data());
+  }
 }
 
 DataSources open_named_data(const TrainOptions& options, const ModelSpec& spec, const Graph& graph) {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "autodiff/autodiff.h"
+#include "autodiff/optimizer.h"
 #include "neap/error.h"
-#include "train/optimizer.h"
 #include "train/state.h"
 
 namespace neap {

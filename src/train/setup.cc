@@ -67,16 +67,24 @@ std::vector<double> estimated_ms(const Graph& graph) {
 
 }  // namespace
 
+std::shared_ptr<Program> prepare_length(const Setup& setup, const TrainOptions& options, std::int64_t length) {
+  ModelSpec spec = setup.spec;
+  if (length > 0) spec.request.length = length;
+  auto out = std::make_shared<Program>(prepare(build_training(spec, options), *setup.device, options.own_kernels));
+  out->costs.ms = estimated_ms(out->graph);
+  return out;
+}
+
 Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options) {
   check(options.schedule);
   Setup out;
   out.spec = make_spec(std::move(model), options);
   out.device = make_device(options);
-  out.program = prepare(build_training(out.spec, options), *out.device, options.own_kernels);
-  out.program.costs.ms = estimated_ms(out.program.graph);
+  out.program = prepare_length(out, options, 0);
+  out.shape = {.batch = out.spec.batch(), .length = 0};
   out.link = kGuessedLink;
   out.policy = &policy_named(options.policy);
-  const PlanningProblem problem{.graph = out.program.graph, .costs = out.program.costs, .link = out.link};
+  const PlanningProblem problem{.graph = out.program->graph, .costs = out.program->costs, .link = out.link};
   const auto start = Clock::now();
   out.plan = plan_within(store_all_policy(), problem, std::nullopt);
   out.store_all_bytes = out.plan.peak_bytes;
@@ -92,24 +100,18 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   return out;
 }
 
-void plan_again(Setup& s) {
-  const auto start = Clock::now();
-  s.plan = plan_within(*s.policy, {.graph = s.program.graph, .costs = s.program.costs, .link = s.link}, s.budget);
-  s.planning_ms += ms_since(start);
-}
-
-PlanReport report_of(const Setup& s) {
-  const Simulation simulation = simulate(s.plan, s.program.costs, s.link);
-  PlanReport out{.feasible = !s.budget || s.plan.peak_bytes <= *s.budget,
+PlanReport report_of(const Setup& s, const Plan& plan) {
+  const Simulation simulation = simulate(plan, s.program->costs, s.link);
+  PlanReport out{.feasible = !s.budget || plan.peak_bytes <= *s.budget,
                  .budget_bytes = s.budget,
                  .min_budget_bytes = s.min_bytes,
                  .peak_bytes = simulation.peak_bytes,
-                 .arena_bytes = s.plan.peak_bytes,
-                 .lower_bound_bytes = s.plan.lower_bound_bytes,
+                 .arena_bytes = plan.peak_bytes,
+                 .lower_bound_bytes = plan.lower_bound_bytes,
                  .store_all_bytes = s.store_all_bytes,
-                 .state_bytes = s.plan.state_bytes,
+                 .state_bytes = plan.state_bytes,
                  .predicted_step_ms = simulation.ms};
-  const LayerBytes layers = bytes_by_layer(s.plan, s.program.graph);
+  const LayerBytes layers = bytes_by_layer(plan, s.program->graph);
   for (const std::string& layer : layers.order) {
     const auto again = layers.made_again.find(layer);
     const bool is_derived = again != layers.made_again.end();
@@ -128,7 +130,8 @@ PlanReport report_of(const Setup& s) {
 }
 
 PlanReport plan_training(std::shared_ptr<const Model> model, const TrainOptions& options) {
-  return report_of(make_setup(std::move(model), options));
+  const Setup setup = make_setup(std::move(model), options);
+  return report_of(setup, setup.plan);
 }
 
 }  // namespace neap

@@ -7,12 +7,12 @@
 #include <fstream>
 #include <numeric>
 
+#include "autodiff/optimizer.h"
 #include "core/bytes.h"
 #include "core/file.h"
 #include "core/random.h"
 #include "neap/error.h"
 #include "train/checkpoint.h"
-#include "train/optimizer.h"
 #include "train/profile.h"
 #include "train/schedule.h"
 #include "train/state.h"
@@ -43,6 +43,9 @@ std::map<std::string, std::string> run_of(const TrainOptions& o, const ModelSpec
           {"optimizer", o.optimizer.name}};
 }
 
+// Each has kernels of its own; lengths come in buckets, so that there are few.
+constexpr std::size_t kMostShapes = 32;
+
 }  // namespace
 
 double StepTimes::median() const {
@@ -55,50 +58,72 @@ double StepTimes::median() const {
 }
 
 Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& options, const OpenData& open)
-    : options_(options), setup_(make_setup(std::move(model), options)) {
+    : options_(options), setup_(make_setup(std::move(model), options)), steppers_(kMostShapes) {
   refuse_what_does_not_fit(setup_.plan.peak_bytes);
   faults_ = parse_spill_faults(options_.spill_fault);
   if (options_.trace) tracer_ = std::make_unique<Tracer>();
-  DataSources data = open(options_, setup_.spec, graph());
+  const Graph& longest = setup_.program->graph;
+  DataSources data = open(options_, setup_.spec, longest);
   batches_ = std::move(data.training);
   if (data.evaluation) {
-    evaluator_ = std::make_unique<Evaluator>(setup_.spec, std::move(data.evaluation), *setup_.device,
-                                             layout_of(setup_.plan, graph()), options_.own_kernels);
+    evaluator_ = std::make_unique<Evaluator>(
+        setup_.spec, std::move(data.evaluation), *setup_.device,
+        [&](const Graph& graph) { return shared_layout(longest, setup_.plan, graph); }, options_.own_kernels);
   }
   make_arena();
-  make_executor();
-  loss_id_ = *graph().output("loss");
-  hyper_id_ = graph().find(kHyperInput).value_or(TensorId{});
-  random_id_ = graph().find(kRandomInput).value_or(TensorId{});
+  steppers_.add(std::make_unique<Stepper>(setup_.shape, setup_.program, setup_.plan, layout_of(setup_.plan, longest),
+                                          *setup_.device, *arena_, spill_options(options_, faults_)));
   load_state();
+  peak_ = first().executor().peak_bytes();
   batches_->start(step_);
 }
 
+// Addresses for all that a later plan may want, memory for what the present ones do.
 void Trainer::Impl::make_arena() {
-  std::int64_t bytes = std::max(setup_.plan.peak_bytes, evaluator_ ? evaluator_->peak_bytes() : 0);
-  // Later plans may use all of the budget.
-  if (!setup_.plan.slots.empty() && setup_.budget) bytes = std::max(bytes, *setup_.budget);
-  if (options_.reservation.empty()) {
-    arena_ = setup_.device->make_arena(bytes, options_.guard);
+  const std::int64_t bytes = std::max(setup_.plan.peak_bytes, evaluator_ ? evaluator_->peak_bytes() : 0);
+  if (!options_.reservation.empty()) {
+    refuse_what_does_not_fit(bytes);
+    arena_ = setup_.device->arena_in(options_.reservation);
     return;
   }
-  refuse_what_does_not_fit(bytes);
-  arena_ = setup_.device->arena_in(options_.reservation);
+  arena_ = setup_.device->make_arena(std::max(bytes, setup_.store_all_bytes), options_.guard);
+  arena_->resize(std::max(bytes, std::min(setup_.budget.value_or(0), arena_->capacity())));
+}
+
+Stepper& Trainer::Impl::stepper_for(std::int64_t length) {
+  const BatchShape shape{setup_.shape.batch, length == setup_.shape.length ? setup_.shape.length : length};
+  Stepper* known = steppers_.find(shape);
+  return known != nullptr ? *known : add_stepper(shape);
+}
+
+Stepper& Trainer::Impl::add_stepper(BatchShape shape) {
+  auto program = prepare_length(setup_, options_, shape.length);
+  StateLayout layout = shared_layout(graph(), first().plan(), program->graph);
+  Plan plan = plan_within(*setup_.policy, {program->graph, program->costs, setup_.link, &layout}, setup_.budget);
+  return steppers_.add(std::make_unique<Stepper>(shape, std::move(program), std::move(plan), std::move(layout),
+                                                 *setup_.device, *arena_, spill_options(options_, faults_)));
+}
+
+void Trainer::Impl::enter(Stepper& stepper) {
+  if (active_ != nullptr && active_ != &stepper) active_->leave();
+  active_ = &stepper;
+  stepper.enter();
 }
 
 StepReport Trainer::Impl::advance() {
   const auto start = Clock::now();
-  const SpillCounters before = store_ ? store_->counters() : SpillCounters{};
-  write_inputs();
-  run_step();
-  executor_->read(loss_id_, &loss_);
+  Stepper& stepper = stepper_for(batches_->next().length);
+  enter(stepper);
+  write_inputs(stepper);
+  run_step(stepper);
+  stepper.executor().read(stepper.loss(), &loss_);
   const double ms = ms_since(start);
-  last_ = store_ ? between(before, store_->counters()) : SpillCounters{};
   ++step_;
   ++steps_here_;
   times_.add(ms);
-  if (tracer_) tracer_->after(*executor_, step_);
-  const std::int64_t peak = executor_->peak_bytes();
+  if (tracer_) tracer_->after(stepper.executor(), step_);
+  const std::int64_t peak = stepper.executor().peak_bytes();
+  peak_ = std::max(peak_, peak);
   if (setup_.budget && peak > *setup_.budget) ++violations_;
   const StepReport report{.step = step_,
                           .loss = loss_,
@@ -109,93 +134,88 @@ StepReport Trainer::Impl::advance() {
                           .spilled_bytes = last_.written_bytes,
                           .transfer_ms = last_.write_ms + last_.read_ms,
                           .stalled_ms = last_.stalled_ms};
-  if (store_ && steps_here_ == kTimedStep) {
-    learn_costs();
-  } else if (store_ && steps_here_ > kTimedStep && watch_.is_plan_due(last_, ms, setup_.link)) {
-    use_new_plan();
+  if (stepper.store() && steps_here_ == kTimedStep) {
+    learn_costs(stepper);
+  } else if (stepper.store() && steps_here_ > kTimedStep && watch_.is_plan_due(last_, ms, setup_.link)) {
+    use_new_plan(stepper);
   }
   return report;
 }
 
-void Trainer::Impl::make_executor() {
-  executor_.reset();
-  store_.reset();
-  if (!setup_.plan.slots.empty()) {
-    if (spill_store_maker() == nullptr) throw UserError("this application links no spill store; link neap::models");
-    const std::span<std::byte> memory(arena_->base(), static_cast<std::size_t>(arena_->bytes()));
-    store_ = spill_store_maker()(setup_.plan.slots, spill_options(options_, setup_.plan, graph(), memory, faults_));
-  }
-  executor_ = std::make_unique<Executor>(setup_.program, setup_.plan, *setup_.device, *arena_, store_.get());
-}
-
-void Trainer::Impl::run_calls() {
-  if (tracer_) tracer_->before(*executor_);
-  if (store_ && steps_here_ + 1 == kTimedStep) {
-    executor_->run_timed(timed_);
+void Trainer::Impl::run_calls(Stepper& stepper) {
+  if (tracer_) tracer_->before(stepper.executor());
+  const SpillCounters before = stepper.store() ? stepper.store()->counters() : SpillCounters{};
+  if (stepper.store() && steps_here_ + 1 == kTimedStep) {
+    stepper.executor().run_timed(timed_);
   } else {
-    executor_->run();
+    stepper.executor().run();
   }
+  last_ = stepper.store() ? between(before, stepper.store()->counters()) : SpillCounters{};
 }
 
 // A step whose spilled bytes are lost is run again from its inputs: up to then it has changed nothing that stays.
-void Trainer::Impl::run_step() {
+void Trainer::Impl::run_step(Stepper& stepper) {
   for (int attempt = 1;; ++attempt) {
     try {
-      return run_calls();
+      return run_calls(stepper);
     } catch (const SpillLost& lost) {
-      store_->drain();
-      prepare_to_run_again(lost, attempt);
+      stepper.store()->drain();
+      prepare_to_run_again(stepper, lost, attempt);
     }
     ++replays_;
-    write_step_inputs();
-    batches_->again(*executor_);
+    write_inputs(stepper);
   }
 }
 
 // A disk that is full gets less; any other fault another try, and then another file.
-void Trainer::Impl::prepare_to_run_again(const SpillLost& lost, int attempt) {
+void Trainer::Impl::prepare_to_run_again(Stepper& stepper, const SpillLost& lost, int attempt) {
   constexpr int kAttempts = 4;
-  const auto stop = [&](const std::string& why) {
+  const auto stop = [&] {
     if (!options_.checkpoint.empty()) checkpoint();  // the state is that of the last whole step
-    throw DeviceError(why);
+    throw DeviceError(text_of(lost, step_ + 1, false));
   };
-  if (!executor_->can_run_again()) throw DeviceError(text_of(lost, step_ + 1, true));
-  if (attempt == kAttempts) stop(text_of(lost, step_ + 1, false));
+  if (!stepper.executor().can_run_again()) throw DeviceError(text_of(lost, step_ + 1, true));
+  if (attempt == kAttempts) stop();
   if (lost.room_bytes >= 0) {
     setup_.link.room_bytes = lost.room_bytes + options_.host_ram;
-    use_new_plan();
-    if (needed_room(setup_.plan, graph()) > setup_.link.room_bytes) stop(text_of(lost, step_ + 1, false));
+    use_new_plan(stepper);
+    if (needed_room(stepper.plan(), stepper.graph()) > setup_.link.room_bytes) stop();
   } else if (attempt > 1) {
-    make_executor();
+    stepper.leave();
+    stepper.enter();
   }
 }
 
 // The plan was made with guesses; now there are times. What the disk takes comes from the transfers of this step.
-void Trainer::Impl::learn_costs() {
-  for (std::size_t i = 0; i < setup_.plan.instructions.size(); ++i) {
-    const Instruction& in = setup_.plan.instructions[i];
-    if (!is_transfer(in.action)) setup_.program.costs.ms[in.node.index] = timed_[i];
+void Trainer::Impl::learn_costs(Stepper& stepper) {
+  Costs& costs = stepper.program()->costs;
+  for (std::size_t i = 0; i < stepper.plan().instructions.size(); ++i) {
+    const Instruction& in = stepper.plan().instructions[i];
+    if (!is_transfer(in.action)) costs.ms[in.node.index] = timed_[i];
   }
   if (last_.write_ms > 0) setup_.link.write_bytes_per_ms = static_cast<double>(last_.written_bytes) / last_.write_ms;
   if (last_.read_ms > 0) setup_.link.read_bytes_per_ms = static_cast<double>(last_.read_bytes) / last_.read_ms;
-  use_new_plan();
+  use_new_plan(stepper);
 }
 
 // One that the arena holds and the disk has room for; else the old one stays.
-void Trainer::Impl::use_new_plan() {
-  Plan before = setup_.plan;
-  plan_again(setup_);
-  const bool fits = setup_.plan.peak_bytes <= std::min(arena_->bytes(), setup_.budget.value_or(arena_->bytes()));
-  if (!fits) setup_.plan = before;
-  ++plans_;
+void Trainer::Impl::use_new_plan(Stepper& stepper) {
+  const auto start = Clock::now();
+  Plan plan = plan_within(*setup_.policy, {stepper.graph(), stepper.program()->costs, setup_.link, &stepper.layout()},
+                          setup_.budget);
+  setup_.planning_ms += ms_since(start);
   watch_.start_over();
+  if (plan.peak_bytes > arena_->bytes()) return;
+  Plan before = stepper.plan();
+  stepper.swap(std::move(plan));
+  ++plans_;
   try {
-    return make_executor();
+    return stepper.enter();
   } catch (const UserError&) {  // somebody has filled the disk meanwhile
-    setup_.plan = std::move(before);
+    stepper.swap(std::move(before));
   }
   try {
-    make_executor();
+    stepper.enter();
   } catch (const UserError& e) {
     throw DeviceError(fmt::format("step {}: {}", step_ + 1, e.what()));
   }
@@ -203,22 +223,24 @@ void Trainer::Impl::use_new_plan() {
 
 EvalReport Trainer::Impl::evaluate() {
   if (!evaluator_) throw UserError("there is nothing to evaluate on; give --eval or --validation");
+  if (active_ != nullptr) active_->leave();
+  active_ = nullptr;
   return evaluator_->run(*arena_);
 }
 
 void Trainer::Impl::save(const std::string& path) const {
   if (!path.ends_with(".safetensors")) {
-    return model().save(path, setup_.spec.request, weight_reader(graph(), *executor_));
+    return model().save(path, setup_.spec.request, weight_reader(graph(), first().executor()));
   }
-  write_safetensors(path, outside_tensors(graph(), *executor_, Kept::kWeights).tensors,
+  write_safetensors(path, outside_tensors(graph(), first().executor(), Kept::kWeights).tensors,
                     {{"format", "neap"}, {"model", model().name()}});
 }
 
 void Trainer::Impl::checkpoint() const {
   require(!options_.checkpoint.empty(), "a folder for checkpoints is given");
   write_checkpoint(options_.checkpoint,
-                   {.step = step_, .run = run_of(options_, setup_.spec), .numerics_id = setup_.program.numerics_id},
-                   outside_tensors(graph(), *executor_, Kept::kAll).tensors);
+                   {.step = step_, .run = run_of(options_, setup_.spec), .numerics_id = setup_.program->numerics_id},
+                   outside_tensors(graph(), first().executor(), Kept::kAll).tensors);
 }
 
 void Trainer::Impl::write_trace(const std::string& path) const {
@@ -233,9 +255,9 @@ Summary Trainer::Impl::summary() const {
           .steps = step_,
           .batch = setup_.spec.batch(),
           .budget_bytes = setup_.budget,
-          .peak_bytes = executor_->peak_bytes(),
+          .peak_bytes = peak_,
           .store_all_bytes = setup_.store_all_bytes,
-          .state_bytes = setup_.plan.state_bytes,
+          .state_bytes = first().plan().state_bytes,
           .min_budget_bytes = setup_.min_bytes,
           .violations = violations_,
           .median_step_ms = times_.median(),
@@ -243,28 +265,31 @@ Summary Trainer::Impl::summary() const {
           .planning_ms = setup_.planning_ms,
           .plans = plans_,
           .replays = replays_,
-          .numerics_id = setup_.program.numerics_id,
+          .numerics_id = setup_.program->numerics_id,
           .loss_last = loss_,
-          .weights_hash = fmt::format("{:016x}", hash_of(inside_tensors(graph(), *executor_, Kept::kWeights)))};
+          .weights_hash = fmt::format("{:016x}", hash_of(inside_tensors(graph(), first().executor(), Kept::kWeights)))};
 }
 
 PlanReport Trainer::Impl::plan() const {
-  PlanReport out = report_of(setup_);
+  PlanReport out = report_of(setup_, first().plan());
   out.arena_bytes = arena_->bytes();
   return out;
 }
 
 std::vector<LayerReport> Trainer::Impl::profile(int steps) {
-  std::vector<double> sum(setup_.plan.instructions.size());
-  std::vector<double> ms;
   advance();  // the first step pays for cold memory
+  Stepper& stepper = *active_;
+  std::vector<double> sum(stepper.plan().instructions.size());
+  std::vector<double> ms;
   for (int i = 0; i < steps; ++i) {
-    write_inputs();
-    executor_->run_timed(ms);
+    batches_->next();
+    stepper.enter();
+    write_inputs(stepper);
+    stepper.executor().run_timed(ms);
     ++step_;
     for (std::size_t k = 0; k < ms.size(); ++k) sum[k] += ms[k] / steps;
   }
-  return profile_by_layer(setup_.program, setup_.plan, sum);
+  return profile_by_layer(*stepper.program(), stepper.plan(), sum);
 }
 
 void Trainer::Impl::refuse_what_does_not_fit(std::int64_t bytes) const {
@@ -277,21 +302,17 @@ void Trainer::Impl::refuse_what_does_not_fit(std::int64_t bytes) const {
 }
 
 // Allocates nothing.
-void Trainer::Impl::write_inputs() {
-  write_step_inputs();
-  batches_->next(*executor_);
-}
-
-void Trainer::Impl::write_step_inputs() {
+void Trainer::Impl::write_inputs(Stepper& stepper) {
   lr_ = learning_rate(options_.optimizer.lr, step_ + 1, options_.steps, options_.schedule);
-  if (hyper_id_) {
+  if (stepper.hyper()) {
     const Hyper hyper = hyper_at(step_ + 1, lr_, options_.optimizer);
-    executor_->write(hyper_id_, hyper.data());
+    stepper.executor().write(stepper.hyper(), hyper.data());
   }
-  if (random_id_) {
+  if (stepper.random()) {
     const std::array<std::uint64_t, 3> key = {options_.seed, static_cast<std::uint64_t>(step_ + 1), 0};
-    executor_->write(random_id_, key.data());
+    stepper.executor().write(stepper.random(), key.data());
   }
+  batches_->write(stepper);
 }
 
 void Trainer::Impl::load_state() {
@@ -299,18 +320,19 @@ void Trainer::Impl::load_state() {
     const Tensor& t = graph().tensors[i];
     if (!is_state(t.role)) continue;
     const bool is_ready = t.data && t.outside_axes.empty();  // no copy in between: it may be large
-    executor_->write({i}, is_ready ? t.data->data() : initial_value(t, options_.seed).data());
+    first().executor().write({i}, is_ready ? t.data->data() : initial_value(t, options_.seed).data());
     if (t.data && t.data->is_mapped) forget(t.data->bytes);
   }
   // Starting weights may lack what training adds (optimizer state), a checkpoint may not.
   if (!options_.init.empty())
-    load_tensors(SafeTensorsFile(options_.init), options_.init, graph(), *executor_, Kept::kWeights);
+    load_tensors(SafeTensorsFile(options_.init), options_.init, graph(), first().executor(), Kept::kWeights);
   if (!options_.resume) return;
   if (options_.checkpoint.empty()) throw UserError("--resume needs --checkpoint FOLDER");
   if (!std::filesystem::exists(checkpoint_path(options_.checkpoint))) return;  // nothing was saved yet
   const Checkpoint checkpoint(options_.checkpoint);
   checkpoint.check_same_run(run_of(options_, setup_.spec));
-  load_tensors(checkpoint.tensors(), checkpoint_path(options_.checkpoint).string(), graph(), *executor_, Kept::kAll);
+  load_tensors(checkpoint.tensors(), checkpoint_path(options_.checkpoint).string(), graph(), first().executor(),
+               Kept::kAll);
   step_ = checkpoint.info().step;
 }
 
