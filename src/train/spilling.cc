@@ -24,18 +24,15 @@ std::int64_t needed_room(const Plan& plan, const Graph& graph) {
   return can_run_again(plan, graph) ? out : 2 * out;
 }
 
-SpillOptions spill_options(const TrainOptions& options, std::shared_ptr<SpillFaults> faults) {
+SpillOptions spill_options(const TrainOptions& options, const Plan& plan, const Graph& graph,
+                           std::span<std::byte> memory, std::shared_ptr<SpillFaults> faults) {
   return {.folder = options.spill_dir,
           .host_ram_bytes = options.host_ram,
+          .mirror = !can_run_again(plan, graph),
+          .memory = memory,
           .write_bytes_per_s = options.spill_write_rate,
           .read_bytes_per_s = options.spill_read_rate,
           .faults = std::move(faults)};
-}
-
-SpillOptions spill_options(SpillOptions options, const Plan& plan, const Graph& graph, std::span<std::byte> memory) {
-  options.mirror = !can_run_again(plan, graph);
-  options.memory = memory;
-  return options;
 }
 
 SpillCounters between(const SpillCounters& before, const SpillCounters& after) {

@@ -9,9 +9,9 @@
 
 namespace neap {
 
-SpillOptions spill_options(const TrainOptions& options, std::shared_ptr<SpillFaults> faults);
-// The same for a store that serves `plan` in `memory`. What a step that cannot be run again spills, is kept twice.
-SpillOptions spill_options(SpillOptions options, const Plan& plan, const Graph& graph, std::span<std::byte> memory);
+// For a store that serves `plan` in `memory`. What a step that cannot be run again spills, is kept twice.
+SpillOptions spill_options(const TrainOptions& options, const Plan& plan, const Graph& graph,
+                           std::span<std::byte> memory, std::shared_ptr<SpillFaults> faults);
 
 // Nothing that stays is changed before the last fetch is in.
 bool can_run_again(const Plan& plan, const Graph& graph);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <fstream>
 #include <numeric>
 
@@ -21,12 +20,6 @@
 
 namespace neap {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 // The most that the process has had in RAM: its own high-water mark.
 std::int64_t rss_peak() {
@@ -72,7 +65,7 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
   }
   make_arena();
   steppers_.add(std::make_unique<Stepper>(setup_.shape, setup_.program, setup_.plan, layout_of(setup_.plan, longest),
-                                          *setup_.device, *arena_, spill_options(options_, faults_)));
+                                          *setup_.device, *arena_, spill_for()));
   load_state();
   peak_ = first().executor().peak_bytes();
   batches_->start(step_);
@@ -101,124 +94,20 @@ Stepper& Trainer::Impl::add_stepper(BatchShape shape) {
   StateLayout layout = shared_layout(graph(), first().plan(), program->graph);
   Plan plan = plan_within(*setup_.policy, {program->graph, program->costs, setup_.link, &layout}, setup_.budget);
   return steppers_.add(std::make_unique<Stepper>(shape, std::move(program), std::move(plan), std::move(layout),
-                                                 *setup_.device, *arena_, spill_options(options_, faults_)));
+                                                 *setup_.device, *arena_, spill_for()));
+}
+
+Stepper::SpillFor Trainer::Impl::spill_for() {
+  return [this](const Plan& plan, const Graph& graph) {
+    const std::span<std::byte> memory(arena_->base(), static_cast<std::size_t>(arena_->bytes()));
+    return spill_options(options_, plan, graph, memory, faults_);
+  };
 }
 
 void Trainer::Impl::enter(Stepper& stepper) {
   if (active_ != nullptr && active_ != &stepper) active_->leave();
   active_ = &stepper;
   stepper.enter();
-}
-
-StepReport Trainer::Impl::advance() {
-  const auto start = Clock::now();
-  Stepper& stepper = stepper_for(batches_->next().length);
-  enter(stepper);
-  write_inputs(stepper);
-  run_step(stepper);
-  stepper.executor().read(stepper.loss(), &loss_);
-  const double ms = ms_since(start);
-  ++step_;
-  ++steps_here_;
-  times_.add(ms);
-  if (tracer_) tracer_->after(stepper.executor(), step_);
-  const std::int64_t peak = stepper.executor().peak_bytes();
-  peak_ = std::max(peak_, peak);
-  if (setup_.budget && peak > *setup_.budget) ++violations_;
-  const StepReport report{.step = step_,
-                          .loss = loss_,
-                          .step_ms = ms,
-                          .lr = lr_,
-                          .peak_bytes = peak,
-                          .budget_bytes = setup_.budget,
-                          .spilled_bytes = last_.written_bytes,
-                          .transfer_ms = last_.write_ms + last_.read_ms,
-                          .stalled_ms = last_.stalled_ms};
-  if (stepper.store() && steps_here_ == kTimedStep) {
-    learn_costs(stepper);
-  } else if (stepper.store() && steps_here_ > kTimedStep && watch_.is_plan_due(last_, ms, setup_.link)) {
-    use_new_plan(stepper);
-  }
-  return report;
-}
-
-void Trainer::Impl::run_calls(Stepper& stepper) {
-  if (tracer_) tracer_->before(stepper.executor());
-  const SpillCounters before = stepper.store() ? stepper.store()->counters() : SpillCounters{};
-  if (stepper.store() && steps_here_ + 1 == kTimedStep) {
-    stepper.executor().run_timed(timed_);
-  } else {
-    stepper.executor().run();
-  }
-  last_ = stepper.store() ? between(before, stepper.store()->counters()) : SpillCounters{};
-}
-
-// A step whose spilled bytes are lost is run again from its inputs: up to then it has changed nothing that stays.
-void Trainer::Impl::run_step(Stepper& stepper) {
-  for (int attempt = 1;; ++attempt) {
-    try {
-      return run_calls(stepper);
-    } catch (const SpillLost& lost) {
-      stepper.store()->drain();
-      prepare_to_run_again(stepper, lost, attempt);
-    }
-    ++replays_;
-    write_inputs(stepper);
-  }
-}
-
-// A disk that is full gets less; any other fault another try, and then another file.
-void Trainer::Impl::prepare_to_run_again(Stepper& stepper, const SpillLost& lost, int attempt) {
-  constexpr int kAttempts = 4;
-  const auto stop = [&] {
-    if (!options_.checkpoint.empty()) checkpoint();  // the state is that of the last whole step
-    throw DeviceError(text_of(lost, step_ + 1, false));
-  };
-  if (!stepper.executor().can_run_again()) throw DeviceError(text_of(lost, step_ + 1, true));
-  if (attempt == kAttempts) stop();
-  if (lost.room_bytes >= 0) {
-    setup_.link.room_bytes = lost.room_bytes + options_.host_ram;
-    use_new_plan(stepper);
-    if (needed_room(stepper.plan(), stepper.graph()) > setup_.link.room_bytes) stop();
-  } else if (attempt > 1) {
-    stepper.leave();
-    stepper.enter();
-  }
-}
-
-// The plan was made with guesses; now there are times. What the disk takes comes from the transfers of this step.
-void Trainer::Impl::learn_costs(Stepper& stepper) {
-  Costs& costs = stepper.program()->costs;
-  for (std::size_t i = 0; i < stepper.plan().instructions.size(); ++i) {
-    const Instruction& in = stepper.plan().instructions[i];
-    if (!is_transfer(in.action)) costs.ms[in.node.index] = timed_[i];
-  }
-  if (last_.write_ms > 0) setup_.link.write_bytes_per_ms = static_cast<double>(last_.written_bytes) / last_.write_ms;
-  if (last_.read_ms > 0) setup_.link.read_bytes_per_ms = static_cast<double>(last_.read_bytes) / last_.read_ms;
-  use_new_plan(stepper);
-}
-
-// One that the arena holds and the disk has room for; else the old one stays.
-void Trainer::Impl::use_new_plan(Stepper& stepper) {
-  const auto start = Clock::now();
-  Plan plan = plan_within(*setup_.policy, {stepper.graph(), stepper.program()->costs, setup_.link, &stepper.layout()},
-                          setup_.budget);
-  setup_.planning_ms += ms_since(start);
-  watch_.start_over();
-  if (plan.peak_bytes > arena_->bytes()) return;
-  Plan before = stepper.plan();
-  stepper.swap(std::move(plan));
-  ++plans_;
-  try {
-    return stepper.enter();
-  } catch (const UserError&) {  // somebody has filled the disk meanwhile
-    stepper.swap(std::move(before));
-  }
-  try {
-    stepper.enter();
-  } catch (const UserError& e) {
-    throw DeviceError(fmt::format("step {}: {}", step_ + 1, e.what()));
-  }
 }
 
 EvalReport Trainer::Impl::evaluate() {

@@ -50,6 +50,7 @@ class Trainer::Impl {
   void make_arena();
   Stepper& stepper_for(std::int64_t length);
   Stepper& add_stepper(BatchShape shape);
+  Stepper::SpillFor spill_for();
   void enter(Stepper& stepper);
   void write_inputs(Stepper& stepper);
   void run_step(Stepper& stepper);
@@ -63,14 +64,14 @@ class Trainer::Impl {
   Setup setup_;
   std::unique_ptr<Arena> arena_;
   Steppers steppers_;
-  Stepper* active_ = nullptr;            // whose turn it was last
-  std::vector<double> timed_;            // milliseconds of each instruction, while costs are being learnt
-  std::shared_ptr<SpillFaults> faults_;  // null: none
+  Stepper* active_ = nullptr;  // whose turn it was last
+  std::vector<double> timed_;  // milliseconds of each instruction, while costs are being learnt
   SpillWatch watch_;
-  SpillCounters last_;              // of the last step
-  std::unique_ptr<Tracer> tracer_;  // null: no trace is wanted
+  std::shared_ptr<SpillFaults> faults_;  // null: none
+  SpillCounters last_;                   // of the last step
   std::int64_t replays_ = 0;
-  std::int64_t plans_ = 1;  // used so far
+  std::int64_t plans_ = 1;          // used so far
+  std::unique_ptr<Tracer> tracer_;  // null: no trace is wanted
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<BatchSource> batches_;
   static constexpr std::int64_t kTimedStep = 2;  // the first one pays for cold memory
