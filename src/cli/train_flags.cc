@@ -21,7 +21,7 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
   app.add_option("--threads", o.threads, "threads to compute with")->check(CLI::Range(1, 1024));
   app.add_option("--budget", o.budget, "bytes, 512MiB, min, or a share of what storing everything needs: 50%");
   app.add_option("--policy", o.policy, "what becomes of activations")
-      ->check(CLI::IsMember({"adaptive", "store-all", "spill"}));
+      ->check(CLI::IsMember({"adaptive", "oracle", "store-all", "every-layer", "sqrt", "greedy", "dtr", "spill"}));
   app.add_option("--spill-dir", o.spill_dir, "folder on a fast disk for what leaves the arena");
   app.add_option_function<std::string>(
       "--host-ram", [&o](const std::string& text) { o.host_ram = parse_bytes(text); },
