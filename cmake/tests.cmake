@@ -12,7 +12,7 @@ function(neap_test name label)
   gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${label} TIMEOUT 300)
 endfunction()
 
-foreach(folder core graph device observe recurrent ops autodiff plan pool runtime policy train)
+foreach(folder core graph device precision observe recurrent ops autodiff plan pool runtime policy train)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS src/${folder}/*_test.cc)
   if(folder MATCHES "^(core|graph|plan)$")
     neap_test(${folder} null ${sources})
