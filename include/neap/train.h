@@ -40,8 +40,10 @@ struct TrainOptions {
   std::string data = "synthetic";
   std::string eval;  // a data set or a split ("test"); empty: none
   std::int64_t steps = 100;
-  std::int64_t batch = 0;  // 0: the model's own
-  std::int64_t length = 0;
+  std::int64_t batch = 0;         // 0: the model's own
+  std::int64_t length = 0;        // time steps of a sequence; 0: the model's own. With varying lengths: of the longest
+  std::string lengths = "fixed";  // fixed, varying: the paragraphs of a text, each batch padded to its longest
+  std::string length_schedule;    // STEP:LENGTH,...: from that step on sequences have at most so many time steps
   std::int64_t image = 0;
   std::uint64_t seed = 0;
   std::string device = "cpu";
@@ -84,6 +86,8 @@ struct StepReport {
   float loss = 0;
   double step_ms = 0;
   double lr = 0;
+  std::int64_t length = 0;  // time steps of its sequences, padding included; 0: there are none
+  std::int64_t tokens = 0;  // that the loss counts
   std::int64_t peak_bytes = 0;
   std::optional<std::int64_t> budget_bytes;
   std::int64_t spilled_bytes = 0;

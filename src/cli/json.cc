@@ -21,6 +21,8 @@ Json to_json(const StepReport& r) {
           {"loss", number(r.loss)},
           {"loss_hex", fmt::format("{:08x}", std::bit_cast<std::uint32_t>(r.loss))},
           {"step_ms", r.step_ms},
+          {"length", r.length},
+          {"tokens", r.tokens},
           {"peak_bytes", r.peak_bytes},
           {"budget_bytes", optional_bytes(r.budget_bytes)},
           {"spilled_bytes", r.spilled_bytes},

@@ -16,6 +16,9 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
                  "fashion-mnist, IDX/NPY/NPZ files (A=X.npy,B=Y.npy by name), a text or token file, or synthetic");
   app.add_option("--batch", o.batch, "samples a step")->check(CLI::PositiveNumber);
   app.add_option("--length", o.length, "time steps of a language model")->check(CLI::PositiveNumber);
+  app.add_option("--lengths", o.lengths,
+                 "fixed, or varying: the paragraphs of a text, each batch padded to its longest")
+      ->check(CLI::IsMember({"fixed", "varying"}));
   app.add_option("--image", o.image, "side of the images")->check(CLI::PositiveNumber);
   app.add_option("--device", o.device, "cpu, cuda or null")->check(CLI::IsMember({"cpu", "cuda", "null"}));
   app.add_option("--threads", o.threads, "threads to compute with")->check(CLI::Range(1, 1024));
@@ -31,6 +34,7 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
   app.add_option("--spill-write-rate", o.spill_write_rate)->group("");
   app.add_option("--spill-read-rate", o.spill_read_rate)->group("");
   app.add_option("--spill-fault", o.spill_fault)->group("");
+  app.add_option("--length-schedule", o.length_schedule)->group("");
 }
 
 void add_optimizer_flags(CLI::App& app, TrainFlags& flags) {

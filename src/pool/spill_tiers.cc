@@ -59,7 +59,6 @@ SpillTiers::SpillTiers(const std::vector<std::int64_t>& slots, const SpillOption
   for (const std::int64_t bytes : slots) {
     const std::int64_t room = align_up(bytes, kPage);
     Slot slot{.bytes = bytes, .in_ram = ram_bytes_ + room <= options.host_ram_bytes};
-    slot.sums.resize(size_of((bytes + SpillFile::kPiece - 1) / SpillFile::kPiece));
     std::int64_t& end = slot.in_ram ? ram_bytes_ : file_bytes_;
     for (int copy = 0; copy < (options.mirror && !slot.in_ram ? 2 : 1); ++copy) {
       slot.offsets.push_back(end);
@@ -69,11 +68,13 @@ SpillTiers::SpillTiers(const std::vector<std::int64_t>& slots, const SpillOption
     slots_.push_back(std::move(slot));
   }
   if (ram_bytes_ > 0) ram_ = make_pages(ram_bytes_);
-  if (file_bytes_ == 0) return;
-  std::error_code error;
-  const std::string folder =
-      options.folder.empty() ? std::filesystem::temp_directory_path(error).string() : options.folder;
-  file_ = std::make_unique<SpillFile>(folder, file_bytes_, options.memory);
+  if (file_bytes_ > 0) {
+    std::error_code error;
+    const std::string folder =
+        options.folder.empty() ? std::filesystem::temp_directory_path(error).string() : options.folder;
+    file_ = std::make_unique<SpillFile>(folder, file_bytes_, options.memory);
+  }
+  for (Slot& slot : slots_) slot.sums.resize(size_of((slot.bytes + SpillFile::kPiece - 1) / SpillFile::kPiece));
 }
 
 bool SpillTiers::is_full(std::int64_t end) const {

@@ -9,6 +9,7 @@
 #include "neap/error.h"
 #include "train/budget.h"
 #include "train/schedule.h"
+#include "train/step_list.h"
 
 namespace neap {
 namespace {
@@ -42,6 +43,26 @@ std::vector<double> estimated_ms(const Graph& graph) {
 
 }  // namespace
 
+namespace {
+
+void check_lengths(const Setup& setup, const TrainOptions& options) {
+  const Model& model = *setup.spec.model;
+  if (options.lengths != "fixed" && options.lengths != "varying") {
+    throw UserError(fmt::format("--lengths '{}': take fixed or varying", options.lengths));
+  }
+  const bool is_varying = options.lengths == "varying";
+  if (!is_varying && options.length_schedule.empty()) return;
+  if (setup.shape.length == 0) {
+    throw UserError(fmt::format("model '{}' takes no sequences, whose lengths could change", model.name()));
+  }
+  if (is_varying && !model.takes_padding()) {
+    throw UserError(fmt::format("--lengths varying: model '{}' would take padding for data", model.name()));
+  }
+  parse_length_schedule(options.length_schedule, setup.shape.length);
+}
+
+}  // namespace
+
 std::shared_ptr<Program> prepare_length(const Setup& setup, const TrainOptions& options, std::int64_t length) {
   ModelSpec spec = setup.spec;
   if (length > 0) spec.request.length = length;
@@ -56,7 +77,8 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   out.spec = make_spec(std::move(model), options);
   out.device = make_device(options);
   out.program = prepare_length(out, options, 0);
-  out.shape = {.batch = out.spec.batch(), .length = 0};
+  out.shape = {.batch = out.spec.batch(), .length = sequence_length(out.program->graph)};
+  check_lengths(out, options);
   out.link = kGuessedLink;
   out.policy = &policy_named(options.policy);
   const PlanningProblem problem{.graph = out.program->graph, .costs = out.program->costs, .link = out.link};

@@ -24,7 +24,8 @@ SpillCounters counters_of(Stepper& stepper) {
 
 StepReport Trainer::Impl::advance() {
   const auto start = Clock::now();
-  Stepper& stepper = stepper_for(batches_->next().length);
+  const BatchInfo batch = batches_->next();
+  Stepper& stepper = stepper_for(batch.length);
   enter(stepper);
   const SpillCounters before = counters_of(stepper);
   write_inputs(stepper);
@@ -44,6 +45,8 @@ StepReport Trainer::Impl::advance() {
                           .loss = loss_,
                           .step_ms = ms,
                           .lr = lr_,
+                          .length = stepper.shape().length,
+                          .tokens = batch.tokens > 0 ? batch.tokens : stepper.shape().batch * stepper.shape().length,
                           .peak_bytes = peak,
                           .budget_bytes = setup_.budget,
                           .spilled_bytes = last_.written_bytes,

@@ -54,9 +54,11 @@ void Stepper::swap(Plan plan) {
 }
 
 void Stepper::enter() {
+  if (arena_.bytes() != store_arena_bytes_) store_.reset();  // it has pinned pages that may be others now
   if (!plan_.slots.empty() && !store_) {
     if (spill_store_maker() == nullptr) throw UserError("this application links no spill store; link neap::models");
     store_ = spill_store_maker()(plan_.slots, spill_(plan_, graph()));
+    store_arena_bytes_ = arena_.bytes();
     executor_->use(store_.get());
   }
   for (const TensorId id : own_constants_) executor_->write(id, graph().at(id).data->data());

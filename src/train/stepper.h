@@ -74,6 +74,7 @@ class Stepper {
   Arena& arena_;
   SpillFor spill_;
   std::unique_ptr<SpillStore> store_;
+  std::int64_t store_arena_bytes_ = 0;  // of the arena when the store was made
   std::unique_ptr<Executor> executor_;
   std::vector<DataInput> inputs_;
   std::vector<TensorId> own_constants_;  // outside of the layout: not kept from step to step

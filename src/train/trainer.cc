@@ -28,9 +28,13 @@ std::int64_t rss_peak() {
   return static_cast<std::int64_t>(usage.ru_maxrss) * kKiB;
 }
 
+std::string lengths_text(const TrainOptions& o) {
+  return fmt::format(" (lengths {}, at most {}; {})", o.lengths, o.length, o.length_schedule);
+}
+
 std::map<std::string, std::string> run_of(const TrainOptions& o, const ModelSpec& spec) {
   return {{"model", spec.model->name()},
-          {"data", o.data},
+          {"data", o.lengths == "fixed" && o.length_schedule.empty() ? o.data : o.data + lengths_text(o)},
           {"seed", std::to_string(o.seed)},
           {"batch", std::to_string(spec.batch())},
           {"optimizer", o.optimizer.name}};
@@ -87,7 +91,7 @@ void Trainer::Impl::make_arena() {
 }
 
 Stepper& Trainer::Impl::stepper_for(std::int64_t length) {
-  const BatchShape shape{setup_.shape.batch, length == setup_.shape.length ? setup_.shape.length : length};
+  const BatchShape shape{setup_.shape.batch, length > 0 ? length : setup_.shape.length};
   Stepper* known = steppers_.find(shape);
   return known != nullptr ? *known : add_stepper(shape);
 }
@@ -175,13 +179,16 @@ PlanReport Trainer::Impl::plan() const {
 }
 
 std::vector<LayerReport> Trainer::Impl::profile(int steps) {
+  if (options_.lengths != "fixed" || !options_.length_schedule.empty()) {
+    throw UserError("a profile is of one shape; leave --lengths fixed");
+  }
   advance();  // the first step pays for cold memory
   Stepper& stepper = *active_;
   std::vector<double> sum(stepper.plan().instructions.size());
   std::vector<double> ms;
   for (int i = 0; i < steps; ++i) {
     batches_->next();
-    stepper.enter();
+    enter(stepper);
     write_inputs(stepper);
     stepper.executor().run_timed(ms);
     ++step_;
