@@ -33,9 +33,14 @@ TEST(NewShapes, ArePlannedByThePoolWhereItFitsAndElseByThePolicy) {
     const Program program = program_at(128, *device);
     const PlanningProblem problem{.graph = program.graph, .costs = program.costs};
     const std::int64_t needed = store_all_policy().smallest(problem).peak_bytes;
-    const Plan plan = shapes.plan(store_all_policy(), problem, needed / 2, needed, 128);
-    EXPECT_EQ(shapes.from_policy(), plan.peak_bytes > needed / 2 ? 1 : 0) << name;
+    shapes.plan(store_all_policy(), problem, needed - 1, needed, 128);
+    EXPECT_EQ(shapes.from_policy(), 1) << name << ": only spilling would do";
   }
+  NewShapes exact("exact", 0);
+  const Program program = program_at(64, *device);
+  exact.plan(store_all_policy(), {.graph = program.graph, .costs = program.costs}, std::nullopt, kNoBudget, 64);
+  exact.note_step();
+  EXPECT_EQ(exact.from_pool(), 0);
 }
 
 TEST(NewShapes, NameTheirPredictors) { EXPECT_THROW(NewShapes("tea-leaves", 0), UserError); }
