@@ -24,8 +24,11 @@ void set_lifetimes(Plan& plan, const Graph& graph) {
     touch(in.workspace, t, t + 1);
   }
   for (const auto& [id, home] : plan.homes) {
-    const bool is_leaf = !graph.at(id).producer;
-    touch(home, is_leaf ? 0 : end - 1, is_leaf ? 1 : end);
+    const TensorId tensor = id;
+    const bool is_result = std::any_of(graph.outputs.begin(), graph.outputs.end(),
+                                       [tensor](const auto& result) { return result.second == tensor; });
+    if (!graph.at(id).producer) touch(home, 0, 1);
+    if (is_result) touch(home, end - 1, end);
   }
 }
 

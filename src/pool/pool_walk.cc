@@ -152,7 +152,7 @@ class Walk {
     pool_->advance(in_.events.tick_of[c]);
     for (; next_event_ < in_.events.events.size() && in_.events.events[next_event_].tick == 0; ++next_event_) {
       const std::uint32_t b = in_.events.blocks[next_event_];
-      if (in_.storage.blocks[b].kind == BlockKind::kInput) open(b, c);
+      if (in_.storage.blocks[b].kind == BlockKind::kInput && !open(b, c)) return fail(c);
     }
     for (const Grant& grant : pool_->reassign(horizon())) begin_fetch(grant, c);
     const std::vector<std::size_t> touched = gather_touched(c);
