@@ -1,5 +1,7 @@
 #include "train/new_shapes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "neap/error.h"
@@ -15,8 +17,11 @@ constexpr std::string_view kExact = "exact";
 }  // namespace
 
 NewShapes::NewShapes(std::string predictor, std::uint64_t seed) : name_(std::move(predictor)), seed_(seed) {
-  const bool is_network = name_.starts_with("lstm");
-  if (!is_network && name_ != kExact) predictor_named(name_);
+  const std::vector<std::string_view> simple = predictor_names();
+  const bool is_simple = std::find(simple.begin(), simple.end(), name_) != simple.end();
+  if (is_simple || name_ == kExact || name_ == "lstm" || name_ == "lstm-layers") return;
+  throw UserError(
+      fmt::format("--lifetimes '{}': take lstm, lstm-layers, {} or {}", name_, fmt::join(simple, ", "), kExact));
 }
 
 std::optional<Plan> NewShapes::plan_by_pool(const PlanningProblem& problem, const PoolSettings& settings) {
