@@ -8,8 +8,8 @@ namespace neap {
 namespace {
 
 // About a microsecond each.
-constexpr std::int64_t kWork = 600'000;
-constexpr std::int64_t kStartsWork = 100'000;
+constexpr std::int64_t kWork = 500'000;
+constexpr std::int64_t kStartsWork = 80'000;
 
 std::int64_t state_of(const Graph& graph) {
   std::int64_t out = 0;
@@ -29,18 +29,21 @@ OracleSearch::OracleSearch(const PlanningProblem& problem)
 }
 
 std::vector<Candidate> OracleSearch::walks(std::int64_t budget) {
-  constexpr int kHalvings = 6;
+  constexpr std::size_t kLarge = 3000;
   const remat::Problem& p = abstract_.problem;
+  const bool is_large = p.ops.size() > kLarge;
+  const int halvings = is_large ? 3 : 6;
   std::vector<double> until = {0};
   for (const remat::Op& op : p.ops) until.push_back(until.back() + op.ms);
   std::vector<Candidate> out;
   for (const bool is_dtr : {true, false}) {
+    if (is_large && !is_dtr) continue;
     const remat::WalkRules rules{
         .is_dtr = is_dtr, .price_until = until.data(), .most_ms = 4 * until.back(), .most_runs = 4 * p.ops.size()};
     std::int64_t low = 0;
     std::int64_t high = remat::replay(p, remat::eager_schedule(p)).peak_bytes;
     std::optional<Candidate> best;
-    for (int i = 0; i < kHalvings; ++i) {
+    for (int i = 0; i < halvings; ++i) {
       const std::int64_t middle = low + (high - low) / 2;
       const auto steps = remat::walk(p, uses_, middle, rules);
       bool is_too_large = false;
