@@ -130,7 +130,7 @@ TEST(Chain, OptionsKeepWhatIsDearAndSmallFirst) {
     EXPECT_LT(options[i].bytes, options[i - 1].bytes);
     EXPECT_GT(options[i].ms, options[i - 1].ms);
   }
-  EXPECT_EQ(options.front().ms, 0);
+  EXPECT_LT(options.front().ms, 0.15) << "what store-all makes again, in one cheap pass";
   // The last but one keeps one more than the boundary: the narrow product, not the wide activation.
   const auto& kept = options[options.size() - 2].kept;
   EXPECT_TRUE(std::any_of(kept.begin(), kept.end(), [&](TensorId id) {
