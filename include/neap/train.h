@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "neap/checkpointing.h"
 #include "neap/model.h"
 
 namespace neap {
@@ -51,6 +52,7 @@ struct TrainOptions {
   std::string budget;  // "512MiB", "50%", "min"; empty: none
   // adaptive, oracle, store-all, every-layer, sqrt, greedy, dtr, spill
   std::string policy = "adaptive";
+  CheckpointingOptions checkpointing;
   // Who predicts lifetimes when a batch has a shape that the run has not seen: regression, last-value, average, ...
   std::string lifetimes = "regression";
   std::string spill_dir;        // where the spill file lies (it has no name); empty: the system's temporary folder
@@ -200,6 +202,8 @@ class Trainer {
   void write_trace(const std::string& path) const;
 
   Summary summary() const;
+  // What the agent has learnt, for CheckpointingOptions::learnt of another run; empty: the policy does not learn.
+  std::string learnt() const;
   PlanReport plan() const;
   // Per-layer times over some steps; the weights move as in training.
   std::vector<LayerReport> profile(int steps);

@@ -80,19 +80,19 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   out.shape = {.batch = out.spec.batch(), .length = sequence_length(out.program->graph)};
   check_lengths(out, options);
   out.link = kGuessedLink;
-  out.policy = &policy_named(options.policy);
+  out.policy = make_policy(options.policy, options.checkpointing);
   const PlanningProblem problem{.graph = out.program->graph, .costs = out.program->costs, .link = out.link};
   const auto start = Clock::now();
   out.plan = plan_within(store_all_policy(), problem, std::nullopt);
   out.store_all_bytes = out.plan.peak_bytes;
-  const bool keeps_all = out.policy == &store_all_policy();
+  const bool keeps_all = out.policy.get() == &store_all_policy();
   out.min_bytes = keeps_all ? out.store_all_bytes : out.policy->smallest(problem).peak_bytes;
   out.budget = parse_budget(options.budget, {out.plan.state_bytes, out.store_all_bytes, out.min_bytes});
   if (!options.reservation.empty()) {
     const auto room = static_cast<std::int64_t>(aligned_part(options.reservation).size());
     out.budget = std::min(room, out.budget.value_or(room));
   }
-  if (out.budget && out.plan.peak_bytes > *out.budget) out.plan = plan_within(*out.policy, problem, out.budget);
+  if (out.budget && out.plan.peak_bytes > *out.budget) out.plan = first_plan(*out.policy, problem, *out.budget);
   out.planning_ms = ms_since(start);
   return out;
 }

@@ -249,6 +249,7 @@ void Trainer::save(const std::string& path) const { impl_->save(path); }
 void Trainer::checkpoint() const { impl_->checkpoint(); }
 void Trainer::write_trace(const std::string& path) const { impl_->write_trace(path); }
 Summary Trainer::summary() const { return impl_->summary(); }
+std::string Trainer::learnt() const { return impl_->learnt(); }
 PlanReport Trainer::plan() const { return impl_->plan(); }
 std::vector<LayerReport> Trainer::profile(int steps) { return impl_->profile(steps); }
 

@@ -39,6 +39,7 @@ class Trainer::Impl {
   void checkpoint() const;
   void write_trace(const std::string& path) const;
   Summary summary() const;
+  std::string learnt() const { return setup_.policy->learnt(); }
   PlanReport plan() const;
   std::vector<LayerReport> profile(int steps);
 
