@@ -19,6 +19,7 @@ struct TrainCommand {
   TrainFlags flags;
   std::string json;
   std::string save;
+  std::string save_learnt;
   std::string trace;
   std::int64_t eval_every = 0;
 };
@@ -98,6 +99,7 @@ int run(TrainCommand& c) {
   if (!o.checkpoint.empty()) trainer.checkpoint();
   if (has_eval) evaluate(trainer, json, progress);
   if (!c.save.empty()) trainer.save(c.save);
+  if (!c.save_learnt.empty()) write_file(c.save_learnt, trainer.learnt());
   if (!c.trace.empty()) trainer.write_trace(c.trace);
   const Summary summary = trainer.summary();
   json.line(to_json(summary));
@@ -121,6 +123,7 @@ Command add_train(CLI::App& app) {
   app.add_flag("--resume", o.resume, "go on from the last checkpoint");
   app.add_option("--json", command->json, "one object a step and a summary; - is standard output");
   app.add_option("--trace", command->trace, "the last steps as FILE.json, for ui.perfetto.dev");
+  app.add_option("--save-learnt", command->save_learnt, "what the agent has learnt, for --learnt of another run");
   app.add_option("--save", command->save, "what was trained: its weights as .safetensors, or the model as .onnx");
   return [command] { return run(*command); };
 }

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "core/bytes.h"
 #include "neap/error.h"
 #include "train/schedule.h"
@@ -69,6 +72,39 @@ void add_run_flags(CLI::App& app, TrainFlags& flags) {
       ->check(CLI::IsMember({"cross-entropy", "cross-entropy-channels", "mse", "l1", "smooth-l1", "bce", "nll"}));
 }
 
+std::string read_text(const std::string& path) {
+  std::ifstream in(path);
+  std::ostringstream out;
+  if (!in || !(out << in.rdbuf())) throw UserError(fmt::format("--learnt '{}' cannot be read", path));
+  return out.str();
+}
+
+RewardWeights parse_weights(const std::string& text) {
+  std::istringstream in(text);
+  RewardWeights out;
+  char comma = 0;
+  char second = 0;
+  if (!(in >> out.time >> comma >> out.memory >> second >> out.bandwidth) || comma != ',' || second != ',' ||
+      in.peek() != std::char_traits<char>::eof()) {
+    throw UserError(fmt::format("--reward-weights '{}': write time,memory,bandwidth as in 1,0,0", text));
+  }
+  return out;
+}
+
+void add_agent_flags(CLI::App& app, TrainFlags& flags) {
+  CheckpointingOptions& o = flags.options.checkpointing;
+  app.add_option("--every", o.every, "checkpoints every N layers: the N that the agent may choose, beside 1")
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--reward", o.reward, "of the agent: constrained, or document (-memory - 0.1 * time)")
+      ->check(CLI::IsMember({"constrained", "document"}));
+  app.add_option_function<std::string>(
+      "--reward-weights", [&o](const std::string& text) { o.weights = parse_weights(text); },
+      "time,memory,bandwidth: instead of the reward's own");
+  app.add_option("--explore", o.epsilon, "share of the agent's choices that are tries")->check(CLI::Range(0.0, 1.0));
+  app.add_option("--learnt", flags.learnt, "what an agent learnt in another run (train --save-learnt)");
+}
+
 }  // namespace
 
 void add_train_flags(CLI::App& app, TrainFlags& flags) {
@@ -77,6 +113,7 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   add_model_flags(app, flags.options);
   add_optimizer_flags(app, flags);
   add_run_flags(app, flags);
+  add_agent_flags(app, flags);
   app.add_option("--config", flags.config, "flags from a file, one NAME = VALUE a line");
 }
 
@@ -88,6 +125,8 @@ std::shared_ptr<const Model> open_noted_model(const std::string& name) {
 
 void TrainFlags::finish() {
   if (!schedule.empty()) options.schedule = parse_schedule(schedule);
+  options.checkpointing.seed = options.seed;
+  if (!learnt.empty()) options.checkpointing.learnt = read_text(learnt);
   if (!bn.empty()) options.frozen_batch_norm = bn == "frozen";
 }
 
