@@ -237,13 +237,13 @@ def report(results, peaks, command, rounds):
     return "\n".join(text + ([""] + rss if rss else []))
 
 
-def write_section(path, text):
+def write_section(path, text, marks=MARKS):
     """Puts the text between the marks in the file; the rest of the file stays."""
     old = path.read_text() if path.exists() else "# Results\n"
-    section = f"{MARKS[0]}\n{text}\n{MARKS[1]}"
-    if MARKS[0] in old:
-        head, rest = old.split(MARKS[0], 1)
-        new = head + section + rest.split(MARKS[1], 1)[1]
+    section = f"{marks[0]}\n{text}\n{marks[1]}"
+    if marks[0] in old:
+        head, rest = old.split(marks[0], 1)
+        new = head + section + rest.split(marks[1], 1)[1]
     else:
         new = old.rstrip("\n") + f"\n\n{section}\n"
     path.write_text(new)

@@ -50,6 +50,12 @@ TEST(BadCall, BudgetBelowTheMinimum) {
   expect_refused("plan mlp --budget 1KiB --json /dev/null", "minimum", 3);
 }
 
+TEST(BadCall, Compare) {
+  expect_refused("compare mlp --policies store-all,hope", "hope");
+  expect_refused("compare mlp --budgets 50%,some", "some");
+  expect_refused("compare mlp --steps 0", "--steps");
+}
+
 TEST(BadCall, Config) {
   const ScratchFolder folder;
   write_text(folder / "a.ini", "steps = 1\nstpes = 2\n");

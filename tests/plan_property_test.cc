@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 
+#include "autodiff/optimizer.h"
 #include "core/random.h"
 #include "graph/op.h"
 #include "neap/error.h"
@@ -17,7 +18,6 @@
 #include "pool/spill_store.h"
 #include "runtime/executor.h"
 #include "tests/random_graph.h"
-#include "train/optimizer.h"
 #include "train/state.h"
 
 namespace neap {

@@ -177,6 +177,37 @@ class RNNLM(nn.Module):
         return F.cross_entropy(self.head(h).flatten(0, 1), y.flatten())
 
 
+def checkpoint_blocks(model):
+    """Each block (residual, transformer, recurrent layer) keeps its input only and is computed again in backward."""
+    from torch.utils.checkpoint import checkpoint
+
+    def wrap(module):
+        plain = module.forward
+        module.forward = lambda *args: checkpoint(plain, *args, use_reentrant=False)
+
+    for module in list(model.modules()):
+        if isinstance(module, (BasicBlock, Bottleneck, TransformerBlock)):
+            wrap(module)
+    if isinstance(model, RNNLM):
+        model.rnn = LayerByLayer(model.rnn)
+        for layer in model.rnn.layers:
+            wrap(layer)
+    return model
+
+
+class LayerByLayer(nn.Module):
+    """The layers of a recurrent network as modules of their own, so that each can be computed again."""
+
+    def __init__(self, rnn):
+        super().__init__()
+        self.layers = nn.ModuleList(type(rnn)(rnn.hidden_size, rnn.hidden_size, 1, batch_first=True) for _ in range(rnn.num_layers))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x, _ = layer(x)
+        return x, None
+
+
 def make(name, **params):
     """The model `name`; params override sizes (vocab=, t=, dropout=, classes=, ...)."""
     table = {

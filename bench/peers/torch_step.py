@@ -57,6 +57,7 @@ def main():
     p.add_argument("--channels-last", action="store_true")
     p.add_argument("--onednn", choices=("on", "off"), default="on")
     p.add_argument("--flush-denormal", action="store_true")
+    p.add_argument("--checkpoint", action="store_true", help="torch.utils.checkpoint on every block")
     p.add_argument("--memory", action="store_true")
     p.add_argument("--json", action="store_true")
     a = p.parse_args()
@@ -69,6 +70,8 @@ def main():
     before = heap.live() if heap else 0
     params = {"t": a.length} if a.length and a.model in ("gpt-mini", "gpt2", "bert-mini") else {}
     model = models.make(a.model, **params)
+    if a.checkpoint:
+        model = models.checkpoint_blocks(model)
     if a.channels_last:
         model = model.to(memory_format=torch.channels_last)
     opt = adamw(model, a.adamw)

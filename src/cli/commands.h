@@ -11,6 +11,7 @@ using Command = std::function<int()>;
 Command add_train(CLI::App& app);
 Command add_plan(CLI::App& app);
 Command add_pack(CLI::App& app);
+Command add_compare(CLI::App& app);
 Command add_profile(CLI::App& app);
 Command add_models(CLI::App& app);
 

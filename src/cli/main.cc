@@ -44,6 +44,7 @@ int run(int argc, char** argv) {
   add("train", "train a model", neap::add_train);
   add("plan", "what would training take, and does it fit", neap::add_plan);
   add("pack", "offsets in an arena for blocks with known lifetimes", neap::add_pack);
+  add("compare", "several budgets and policies side by side", neap::add_compare);
   add("profile", "time, bytes and bandwidth of each layer", neap::add_profile);
   add("models", "what is built in", neap::add_models);
   try {

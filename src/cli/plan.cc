@@ -4,9 +4,13 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/plan_problem.h"
 #include "cli/train_flags.h"
 #include "core/bytes.h"
+#include "core/file.h"
 #include "neap/error.h"
+#include "remat/from_graph.h"
+#include "remat/problem_json.h"
 #include "train/setup.h"
 
 namespace neap {
@@ -15,6 +19,9 @@ namespace {
 struct PlanCommand {
   TrainFlags flags;
   std::string json;
+  std::string problem;
+  std::string problem_out;
+  double time_limit = 5;  // seconds, for a problem
 };
 
 // Bytes alive from the first instruction to the last, the budget as a line across.
@@ -61,8 +68,28 @@ void print_people(const PlanReport& r) {
   }
 }
 
+// The model's training step as an abstract problem, with the budget as it was asked for.
+void write_problem(const PlanCommand& c) {
+  const Setup setup = make_setup(open_noted_model(c.flags.options.model), c.flags.options);
+  remat::Problem problem = remat::problem_of(setup.program->graph, setup.program->costs);
+  problem.budget = setup.budget.value_or(setup.store_all_bytes);
+  AtomicFile file(c.problem_out);
+  file.write(remat::to_json_text(problem));
+  file.commit();
+}
+
 int run(PlanCommand& c) {
+  const TrainOptions& o = c.flags.options;
+  if (!c.problem.empty()) {
+    if (!o.model.empty()) throw UserError("give a MODEL or --problem, not both");
+    return plan_problem({c.problem, o.policy, o.budget, c.json, c.time_limit});
+  }
+  if (o.model.empty()) throw UserError("MODEL is missing (or --problem FILE.json)");
   c.flags.finish();
+  if (!c.problem_out.empty()) {
+    write_problem(c);
+    return 0;
+  }
   JsonLines json(c.json);
   const PlanReport report = plan_training(open_noted_model(c.flags.options.model), c.flags.options);
   json.line(to_json(report));
@@ -81,7 +108,13 @@ int run(PlanCommand& c) {
 Command add_plan(CLI::App& app) {
   auto command = std::make_shared<PlanCommand>();
   add_train_flags(app, command->flags);
+  app.get_option("MODEL")->required(false);
   app.add_option("--json", command->json, "one object; - is standard output");
+  app.add_option("--problem", command->problem, "plan this abstract problem (JSON) instead of a model");
+  app.add_option("--problem-out", command->problem_out, "write the model's step as an abstract problem, and end");
+  app.add_option("--time-limit", command->time_limit, "seconds of search for a problem at most")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   return [command] { return run(*command); };
 }
 

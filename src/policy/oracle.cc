@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "policy/chain.h"
+#include "remat/solve.h"
 
 namespace neap {
 namespace {
@@ -28,6 +29,17 @@ OracleSearch::OracleSearch(const PlanningProblem& problem)
   judge_starts();
 }
 
+// The best schedule known of the abstract problem, for the budget at which a walk met the real one.
+void OracleSearch::solve_abstract(std::int64_t abstract_budget, std::int64_t budget, std::vector<Candidate>& out) {
+  remat::Problem problem = abstract_.problem;
+  problem.budget = abstract_budget;
+  const remat::Answer answer = remat::solve(problem, {.is_fast = true, .wants_minimum = false});
+  if (!answer.feasible) return;
+  Candidate c = search_.judge(retention_of(r_, order_of(abstract_, r_.problem.graph, answer.schedule)), budget);
+  if (c.footprint.bytes > budget) c = search_.drop_until(std::move(c), budget);
+  if (c.footprint.bytes <= budget) out.push_back(std::move(c));
+}
+
 std::vector<Candidate> OracleSearch::walks(std::int64_t budget) {
   constexpr std::size_t kLarge = 3000;
   const remat::Problem& p = abstract_.problem;
@@ -43,6 +55,7 @@ std::vector<Candidate> OracleSearch::walks(std::int64_t budget) {
     std::int64_t low = 0;
     std::int64_t high = remat::replay(p, remat::eager_schedule(p)).peak_bytes;
     std::optional<Candidate> best;
+    std::int64_t best_budget = 0;
     for (int i = 0; i < halvings; ++i) {
       const std::int64_t middle = low + (high - low) / 2;
       const auto steps = remat::walk(p, uses_, middle, rules);
@@ -50,11 +63,16 @@ std::vector<Candidate> OracleSearch::walks(std::int64_t budget) {
       if (steps) {
         Candidate c = search_.judge(retention_of(r_, order_of(abstract_, r_.problem.graph, *steps)), budget);
         is_too_large = c.footprint.bytes > budget;
-        if (!is_too_large && (!best || c.footprint.ms < best->footprint.ms)) best = std::move(c);
+        if (!is_too_large && (!best || c.footprint.ms < best->footprint.ms)) {
+          best = std::move(c);
+          best_budget = middle;
+        }
       }
       (is_too_large ? high : low) = middle;
     }
-    if (best) out.push_back(std::move(*best));
+    if (!best) continue;
+    out.push_back(std::move(*best));
+    if (!is_large && is_dtr) solve_abstract(best_budget, budget, out);
   }
   return out;
 }

@@ -26,6 +26,7 @@ class OracleSearch {
   void judge_starts();
   // Walks through the program that evict when they must, as much as the budget asks for.
   std::vector<Candidate> walks(std::int64_t budget);
+  void solve_abstract(std::int64_t abstract_budget, std::int64_t budget, std::vector<Candidate>& out);
 
   Recompute r_;
   std::vector<Layer> layers_;

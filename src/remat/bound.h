@@ -10,9 +10,9 @@
 namespace neap::remat {
 
 struct Bound {
-  double ms = 0;               // no schedule within the budget takes less
-  std::int64_t bytes = 0;      // no schedule at all has a smaller peak
-  OpIndex bytes_at = kNoOp;    // the op that asks for them
+  double ms = 0;             // no schedule within the budget takes less
+  std::int64_t bytes = 0;    // no schedule at all has a smaller peak
+  OpIndex bytes_at = kNoOp;  // the op that asks for them
 };
 
 // `work` limits how many ops are looked at; the most pressing come first.

@@ -15,8 +15,8 @@ namespace {
 
 class LayerReports {
  public:
-  LayerReports(const Setup& s, const Recompute& r)
-      : s_(s), r_(r), layers_(find_layers(r)), layer_of_(s.program.graph.nodes.size(), layers_.size()) {
+  LayerReports(const Setup& s, const Plan& plan, const Recompute& r)
+      : s_(s), plan_(plan), r_(r), layers_(find_layers(r)), layer_of_(s.program->graph.nodes.size(), layers_.size()) {
     for (std::size_t i = 0; i < layers_.size(); ++i) {
       for (const NodeId id : layers_[i].nodes) layer_of_[id.index] = i;
     }
@@ -44,16 +44,16 @@ class LayerReports {
     int derived = 0;  // nodes made again that store-all makes again too
   };
 
-  const Graph& graph() const { return s_.program.graph; }
+  const Graph& graph() const { return s_.program->graph; }
 
   void count() {
-    for (const Block& b : s_.plan.blocks) {
+    for (const Block& b : plan_.blocks) {
       if (b.kind != BlockKind::kSaved || !b.tensor || !graph().at(b.tensor).producer) continue;
       rows_[layer_of_[graph().at(b.tensor).producer.index]].kept += b.bytes;
     }
-    for (const Instruction& in : s_.plan.instructions) {
+    for (const Instruction& in : plan_.instructions) {
       Row& row = rows_[layer_of_[in.node.index]];
-      if (in.action == Action::kSpillBegin) row.spilled += s_.plan.slots[in.slot.index];
+      if (in.action == Action::kSpillBegin) row.spilled += plan_.slots[in.slot.index];
       if (in.action != Action::kRecompute) continue;
       const bool is_derived = std::all_of(graph().at(in.node).outputs.begin(), graph().at(in.node).outputs.end(),
                                           [&](TensorId id) { return r_.store_all[r_.first_wait(id)] != kThrough; });
@@ -87,7 +87,7 @@ class LayerReports {
     } else if (row.again > 0) {
       out.action = "part";
       out.reason = fmt::format("dear to compute and small: kept; the rest is made again in {:.2f} ms", row.again_ms);
-    } else if (s_.plan.peak_bytes < s_.store_all_bytes && row.kept > 0) {
+    } else if (plan_.peak_bytes < s_.store_all_bytes && row.kept > 0) {
       out.reason = "dear to compute and small: kept";
     } else {
       out.reason = row.derived > 0 ? "one cheap pass makes the rest again from what is kept" : "it fits";
@@ -96,6 +96,7 @@ class LayerReports {
   }
 
   const Setup& s_;
+  const Plan& plan_;
   const Recompute& r_;
   std::vector<Layer> layers_;
   std::vector<std::size_t> layer_of_;  // per node
@@ -104,13 +105,13 @@ class LayerReports {
 };
 
 // What the fullest instruction has beside it.
-void describe_peak(const Setup& s, PlanReport& out) {
+void describe_peak(const Graph& graph, const Plan& plan, PlanReport& out) {
   const auto fullest = std::max_element(out.live_bytes.begin(), out.live_bytes.end());
   if (fullest == out.live_bytes.end()) return;
   const auto at = static_cast<Tick>(fullest - out.live_bytes.begin());
-  out.peak_layer = s.program.graph.at(s.plan.instructions[at].node).layer;
+  out.peak_layer = graph.at(plan.instructions[at].node).layer;
   std::map<BlockKind, std::int64_t> parts;
-  for (const Block& b : s.plan.blocks) {
+  for (const Block& b : plan.blocks) {
     if (b.lower <= at && at < b.upper) parts[b.kind] += b.bytes;
   }
   const std::pair<BlockKind, const char*> kinds[] = {{BlockKind::kState, "state"},
@@ -126,26 +127,26 @@ void describe_peak(const Setup& s, PlanReport& out) {
 
 }  // namespace
 
-PlanReport report_of(const Setup& s) {
-  const Simulation simulation = simulate(s.plan, s.program.costs, s.link);
-  PlanReport out{.feasible = !s.budget || s.plan.peak_bytes <= *s.budget,
+PlanReport report_of(const Setup& s, const Plan& plan) {
+  const Simulation simulation = simulate(plan, s.program->costs, s.link);
+  PlanReport out{.feasible = !s.budget || plan.peak_bytes <= *s.budget,
                  .budget_bytes = s.budget,
                  .min_budget_bytes = s.min_bytes,
                  .peak_bytes = simulation.peak_bytes,
-                 .arena_bytes = s.plan.peak_bytes,
-                 .lower_bound_bytes = s.plan.lower_bound_bytes,
+                 .arena_bytes = plan.peak_bytes,
+                 .lower_bound_bytes = plan.lower_bound_bytes,
                  .store_all_bytes = s.store_all_bytes,
-                 .state_bytes = s.plan.state_bytes,
+                 .state_bytes = plan.state_bytes,
                  .predicted_step_ms = simulation.ms,
                  .live_bytes = simulation.live_bytes};
-  const PlanningProblem problem{.graph = s.program.graph, .costs = s.program.costs, .link = s.link};
+  const PlanningProblem problem{.graph = s.program->graph, .costs = s.program->costs, .link = s.link};
   const Recompute r(problem);
-  out.layers = LayerReports(s, r).run();
-  for (std::size_t t = 0; t < s.plan.instructions.size() && out.backward_begins == 0; ++t) {
-    const bool is_forward = s.program.graph.at(s.plan.instructions[t].node).phase == Phase::kForward;
+  out.layers = LayerReports(s, plan, r).run();
+  for (std::size_t t = 0; t < plan.instructions.size() && out.backward_begins == 0; ++t) {
+    const bool is_forward = s.program->graph.at(plan.instructions[t].node).phase == Phase::kForward;
     if (!is_forward) out.backward_begins = static_cast<std::int64_t>(t);
   }
-  describe_peak(s, out);
+  describe_peak(s.program->graph, plan, out);
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include "neap/error.h"
 #include "train/budget.h"
 #include "train/schedule.h"
+#include "train/step_list.h"
 
 namespace neap {
 namespace {
@@ -42,39 +43,66 @@ std::vector<double> estimated_ms(const Graph& graph) {
 
 }  // namespace
 
+namespace {
+
+void check_lengths(const Setup& setup, const TrainOptions& options) {
+  const Model& model = *setup.spec.model;
+  if (options.lengths != "fixed" && options.lengths != "varying") {
+    throw UserError(fmt::format("--lengths '{}': take fixed or varying", options.lengths));
+  }
+  const bool is_varying = options.lengths == "varying";
+  if (!is_varying && options.length_schedule.empty()) return;
+  if (setup.shape.length == 0) {
+    throw UserError(fmt::format("model '{}' takes no sequences, whose lengths could change", model.name()));
+  }
+  if (is_varying && !model.takes_padding()) {
+    throw UserError(fmt::format("--lengths varying: model '{}' would take padding for data", model.name()));
+  }
+  parse_length_schedule(options.length_schedule, setup.shape.length);
+}
+
+}  // namespace
+
+std::shared_ptr<Program> prepare_length(const Setup& setup, const TrainOptions& options, std::int64_t length) {
+  ModelSpec spec = setup.spec;
+  if (length > 0) spec.request.length = length;
+  auto out = std::make_shared<Program>(prepare(build_training(spec, options), *setup.device, options.own_kernels));
+  out->costs.ms = estimated_ms(out->graph);
+  return out;
+}
+
 Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options) {
   check(options.schedule);
   Setup out;
   out.spec = make_spec(std::move(model), options);
   out.device = make_device(options);
-  out.program = prepare(build_training(out.spec, options), *out.device, options.own_kernels);
-  out.program.costs.ms = estimated_ms(out.program.graph);
+  out.program = prepare_length(out, options, 0);
+  out.shape = {.batch = out.spec.batch(), .length = sequence_length(out.program->graph)};
+  check_lengths(out, options);
   out.link = kGuessedLink;
-  out.policy = &policy_named(options.policy);
-  const PlanningProblem problem{.graph = out.program.graph, .costs = out.program.costs, .link = out.link};
+  out.policy = make_policy(options.policy, options.checkpointing);
+  const PlanningProblem problem{.graph = out.program->graph, .costs = out.program->costs, .link = out.link};
   const auto start = Clock::now();
   out.plan = plan_within(store_all_policy(), problem, std::nullopt);
   out.store_all_bytes = out.plan.peak_bytes;
-  const bool keeps_all = out.policy == &store_all_policy();
+  const bool keeps_all = out.policy.get() == &store_all_policy();
   out.min_bytes = keeps_all ? out.store_all_bytes : out.policy->smallest(problem).peak_bytes;
   out.budget = parse_budget(options.budget, {out.plan.state_bytes, out.store_all_bytes, out.min_bytes});
   if (!options.reservation.empty()) {
     const auto room = static_cast<std::int64_t>(aligned_part(options.reservation).size());
     out.budget = std::min(room, out.budget.value_or(room));
   }
-  if (out.budget && out.plan.peak_bytes > *out.budget) out.plan = plan_within(*out.policy, problem, out.budget);
+  if (out.budget && out.plan.peak_bytes > *out.budget) out.plan = first_plan(*out.policy, problem, *out.budget);
   out.planning_ms = ms_since(start);
   return out;
 }
 
-void plan_again(Setup& s) {
-  const auto start = Clock::now();
-  s.plan = plan_within(*s.policy, {.graph = s.program.graph, .costs = s.program.costs, .link = s.link}, s.budget);
-  s.planning_ms += ms_since(start);
-}
-
 PlanReport plan_training(std::shared_ptr<const Model> model, const TrainOptions& options) {
-  return report_of(make_setup(std::move(model), options));
+  const Setup setup = make_setup(std::move(model), options);
+  if (!setup.budget || setup.store_all_bytes <= *setup.budget) return report_of(setup, setup.plan);
+  // What it comes to, not what it begins with.
+  const PlanningProblem problem{.graph = setup.program->graph, .costs = setup.program->costs, .link = setup.link};
+  return report_of(setup, plan_within(*setup.policy, problem, setup.budget));
 }
 
 }  // namespace neap

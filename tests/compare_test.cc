@@ -1,0 +1,43 @@
+// neap compare: budgets and policies side by side.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/program.h"
+
+namespace neap {
+namespace {
+
+using Json = nlohmann::json;
+
+TEST(Compare, WritesOneSummaryABudgetAndPolicyAndTheSameBits) {
+  const Outcome o = run_neap(
+      "compare lstm-lm:hidden=64,vocab=500 --batch 4 --length 64 --steps 3 --budgets 100%,60% --policies spill,store-all "
+      "--json -");
+  ASSERT_EQ(o.status, 0) << o.err;
+  std::vector<Json> rows;
+  std::istringstream in(o.out);
+  for (std::string line; std::getline(in, line);) rows.push_back(Json::parse(line));
+  ASSERT_EQ(rows.size(), 4U);
+  EXPECT_EQ(rows[0]["policy"], "spill");
+  EXPECT_EQ(rows[1]["policy"], "store-all");
+  EXPECT_EQ(rows[0]["budget_bytes"], rows[1]["budget_bytes"]);
+  for (const Json& row : rows) {
+    if (!row["feasible"].get<bool>()) continue;
+    EXPECT_EQ(row["weights_hash"], rows[1]["weights_hash"]);
+    EXPECT_EQ(row["violations"], 0);
+    EXPECT_EQ(row["steps"], 3);
+    EXPECT_LE(row["peak_bytes"].get<std::int64_t>(), row["budget_bytes"].get<std::int64_t>());
+  }
+}
+
+TEST(Compare, PrintsATableForPeople) {
+  const Outcome o = run_neap("compare mlp --steps 2 --budgets 100% --policies store-all");
+  ASSERT_EQ(o.status, 0) << o.err;
+  EXPECT_NE(o.out.find("store-all"), std::string::npos);
+  EXPECT_NE(o.out.find("same"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace neap
