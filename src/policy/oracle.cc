@@ -78,17 +78,33 @@ std::vector<Candidate> OracleSearch::walks(std::int64_t budget) {
 }
 
 void OracleSearch::judge_starts() {
-  std::vector<Retention> all = chain_retentions(r_, layers_);
+  chain_ = chain_retentions(r_, layers_);
   const auto steps = static_cast<std::int64_t>(r_.forward.size() + r_.backward.size());
   const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(kStartsWork / steps, 8, 200));
-  const std::size_t step = (all.size() + most - 1) / most;
-  for (std::size_t i = 0; i < all.size(); i += step) starts_.push_back(search_.judge(std::move(all[i]), kNoBudget));
+  stride_ = std::max<std::size_t>(1, (chain_.size() + most - 1) / most);
+  for (std::size_t i = 0; i < chain_.size(); i += stride_) starts_.push_back(search_.judge(chain_[i], kNoBudget));
   starts_.push_back(search_.judge(r_.store_all, kNoBudget));
+}
+
+void OracleSearch::judge_between(std::int64_t budget, std::vector<Candidate>& found) {
+  std::size_t low = 0;
+  for (std::size_t s = 0; s + 1 < starts_.size(); ++s) {
+    if (starts_[s].footprint.bytes <= budget) low = s * stride_;
+  }
+  std::size_t high = std::min(low + stride_, chain_.size());
+  while (high - low > 1) {
+    const std::size_t middle = low + (high - low) / 2;
+    Candidate c = search_.judge(chain_[middle], budget);
+    const bool fits = c.footprint.bytes <= budget;
+    (fits ? low : high) = middle;
+    if (fits) found.push_back(std::move(c));
+  }
 }
 
 std::optional<Candidate> OracleSearch::fastest(std::int64_t budget) {
   constexpr std::size_t kTried = 3;
   std::vector<Candidate> found = walks(budget);
+  judge_between(budget, found);
   std::vector<const Candidate*> larger;
   for (const Candidate& c : starts_) {
     if (c.footprint.bytes <= budget) {
