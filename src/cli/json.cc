@@ -75,6 +75,7 @@ Json to_json(const PlanReport& r) {
           {"store_all_bytes", r.store_all_bytes},
           {"state_bytes", r.state_bytes},
           {"predicted_step_ms", r.predicted_step_ms},
+          {"planning_ms", r.planning_ms},
           {"layers", layers}};
 }
 
