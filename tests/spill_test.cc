@@ -2,6 +2,9 @@
 // that stores everything, or the run stops with a reason and nothing is lost.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -96,13 +99,17 @@ TEST(Spill, ABudgetBelowTheLargestTensorIsRefusedWithTheMinimum) {
 TEST(Spill, KilledItLeavesNothingInItsFolder) {
   const ScratchFolder folder;
   const ScratchFolder spill;
-  const std::string command = kRun + ("--steps 100000 --policy spill --budget 75% --spill-dir " + (spill / "") +
-                                      " --json /dev/null & pid=$!; sleep 2; ls -A " + (spill / "") + " > " +
-                                      (folder / "while") + "; kill -9 $pid; wait $pid");
-  const Outcome o = run_neap("--version >/dev/null; exec 2>/dev/null; " NEAP_PROGRAM " " + command);
-  EXPECT_EQ(read_file(folder / "while"), "") << "it has no name while it runs";
+  const std::string files = "ls -l /proc/$pid/fd 2>/dev/null | grep " + (spill / "");
+  const std::string script = NEAP_PROGRAM " " +
+                             (kRun + ("--steps 100000 --policy spill --budget 75% --spill-dir " + (spill / "") +
+                                      " --json /dev/null >/dev/null & pid=$!\n")) +
+                             "for i in $(seq 300); do " + files + " && break; sleep 0.1; done >" + (folder / "open") +
+                             "\nls -A " + (spill / "") + " >" + (folder / "named") + "\nkill -9 $pid\nwait $pid\n";
+  write_text(folder / "script", script);
+  ASSERT_GE(std::system(("sh " + (folder / "script") + " 2>/dev/null").c_str()), 0);
+  EXPECT_NE(read_file(folder / "open").find("(deleted)"), std::string::npos) << "it was spilling there";
+  EXPECT_EQ(read_file(folder / "named"), "") << "under no name";
   EXPECT_TRUE(spill.files().empty());
-  (void)o;
 }
 
 }  // namespace
