@@ -95,6 +95,7 @@ struct StepReport {
   std::int64_t spilled_bytes = 0;
   double transfer_ms = 0;  // that the channel to RAM and disk was busy with
   double stalled_ms = 0;   // that calls waited for it
+  std::string note;        // what people should know; mostly empty
   double recomputed_ms = 0;
   std::int64_t encoded_bytes = 0;
 };
@@ -154,6 +155,7 @@ struct PlanReport {
   std::int64_t store_all_bytes = 0;
   std::int64_t state_bytes = 0;
   double predicted_step_ms = 0;
+  double planning_ms = 0;
   struct Layer {
     std::string name;
     std::string action;

@@ -92,6 +92,7 @@ int run(TrainCommand& c) {
   while (trainer.step() < o.steps && g_stop == 0) {
     const StepReport report = trainer.advance();
     json.line(to_json(report));
+    if (!report.note.empty()) fmt::print(stderr, "neap: {}\n", report.note);
     progress.show(report, arena_bytes);
     if (!o.checkpoint.empty() && trainer.step() % o.checkpoint_every == 0) trainer.checkpoint();
     if (has_eval && c.eval_every > 0 && trainer.step() % c.eval_every == 0) evaluate(trainer, json, progress);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "neap/error.h"
 #include "train/trainer_impl.h"
@@ -27,13 +28,11 @@ StepReport Trainer::Impl::advance() {
   const BatchInfo batch = batches_->next();
   Stepper& stepper = stepper_for(batch.length);
   enter(stepper);
-  const SpillCounters before = counters_of(stepper);
   write_inputs(stepper);
   run_step(stepper);
   new_shapes_.note_step();
   stepper.executor().read(stepper.loss(), &loss_);
   const double ms = ms_since(start);
-  last_ = between(before, counters_of(stepper));
   ++step_;
   ++steps_here_;
   times_.add(ms);
@@ -51,7 +50,8 @@ StepReport Trainer::Impl::advance() {
                           .budget_bytes = setup_.budget,
                           .spilled_bytes = last_.written_bytes,
                           .transfer_ms = last_.write_ms + last_.read_ms,
-                          .stalled_ms = last_.stalled_ms};
+                          .stalled_ms = last_.stalled_ms,
+                          .note = std::exchange(note_, {})};
   if (learns() && steps_here_ == kTimedStep) {
     learn_costs(stepper);
   } else if (stepper.store() != nullptr && steps_here_ > kTimedStep && watch_.is_plan_due(last_, ms, setup_.link)) {
@@ -62,11 +62,13 @@ StepReport Trainer::Impl::advance() {
 
 void Trainer::Impl::run_calls(Stepper& stepper) {
   if (tracer_) tracer_->before(stepper.executor());
+  const SpillCounters before = counters_of(stepper);
   if (learns() && steps_here_ + 1 == kTimedStep) {
     stepper.executor().run_timed(timed_);
   } else {
     stepper.executor().run();
   }
+  last_ = between(before, counters_of(stepper));
 }
 
 // A step whose spilled bytes are lost is run again from its inputs: up to then it has changed nothing that stays.
@@ -83,25 +85,31 @@ void Trainer::Impl::run_step(Stepper& stepper) {
   }
 }
 
-// A disk that is full gets less; any other fault another try, and then another file.
+// A disk that is full gets less; any other fault another try, and then another file. In the end nothing is spilled.
 void Trainer::Impl::prepare_to_run_again(Stepper& stepper, const SpillLost& lost, int attempt) {
-  constexpr int kAttempts = 4;
-  const auto stop = [&](const std::string& why) {
-    if (!options_.checkpoint.empty()) checkpoint();  // the state is that of the last whole step
-    throw DeviceError(why);
-  };
+  constexpr int kAttempts = 3;
   if (!stepper.executor().can_run_again()) throw DeviceError(text_of(lost, step_ + 1, true));
-  if (attempt == kAttempts) stop(text_of(lost, step_ + 1, false));
   if (lost.room_bytes >= 0) {
     setup_.link.room_bytes = lost.room_bytes + options_.host_ram;
     use_new_plan(stepper);
-    if (needed_room(stepper.plan(), stepper.graph()) > setup_.link.room_bytes) {
-      stop(text_of(lost, step_ + 1, false));
-    }
-  } else if (attempt > 1) {
-    stepper.leave();
-    stepper.enter();
+    if (needed_room(stepper.plan(), stepper.graph()) <= setup_.link.room_bytes) return;
+  } else if (attempt < kAttempts) {
+    if (attempt > 1) stepper.leave();
+    return stepper.enter();
   }
+  do_without_spilling(stepper, lost);
+}
+
+// What would be spilled is made again instead, to the same bits.
+void Trainer::Impl::do_without_spilling(Stepper& stepper, const SpillLost& lost) {
+  setup_.policy = &greedy_policy();
+  use_new_plan(stepper);
+  if (stepper.plan().slots.empty()) {
+    note_ = fmt::format("step {}: {}; from now on tensors are made again instead", step_ + 1, lost.what);
+    return;
+  }
+  if (!options_.checkpoint.empty()) checkpoint();  // the state is that of the last whole step
+  throw DeviceError(text_of(lost, step_ + 1, false));
 }
 
 // The plan was made with guesses; now there are times. What the disk takes comes from the transfers of this step.

@@ -58,6 +58,7 @@ class Trainer::Impl {
   void run_step(Stepper& stepper);
   void run_calls(Stepper& stepper);
   void prepare_to_run_again(Stepper& stepper, const SpillLost& lost, int attempt);
+  void do_without_spilling(Stepper& stepper, const SpillLost& lost);
   void learn_costs(Stepper& stepper);
   void use_new_plan(Stepper& stepper);
   bool learns() const;
@@ -74,6 +75,7 @@ class Trainer::Impl {
   std::shared_ptr<SpillFaults> faults_;  // null: none
   SpillCounters last_;                   // of the last step
   std::int64_t replays_ = 0;
+  std::string note_;                // for the next report
   std::int64_t plans_ = 1;          // used so far
   std::unique_ptr<Tracer> tracer_;  // null: no trace is wanted
   std::unique_ptr<Evaluator> evaluator_;
