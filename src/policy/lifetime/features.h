@@ -10,15 +10,14 @@
 namespace neap {
 
 // Numbers of an event: what it is and where in the step, then what is known of its site.
-inline constexpr std::size_t kEventNumbers = 12;
+inline constexpr std::size_t kSizeMarks = 19;
+inline constexpr std::size_t kEventNumbers = 12 + kSizeMarks;
 inline constexpr std::size_t kHistoryNumbers = 11;
 inline constexpr std::size_t kNumbers = kEventNumbers + kHistoryNumbers;
-// Rows of the tables in which op, layer and site are looked up by their hash, and bytes by half powers of two: what is
-// worth keeping, moving or making again changes at a size.
+// Rows of the tables in which op, layer and site are looked up by their hash.
 inline constexpr std::int32_t kOpRows = 64;
 inline constexpr std::int32_t kLayerRows = 128;
 inline constexpr std::int32_t kSiteRows = 512;
-inline constexpr std::int32_t kSizeRows = 128;
 
 // ln(ticks) of an event of which nothing is known: where the network starts from.
 inline constexpr float kUnknownLog = 2;
@@ -28,7 +27,7 @@ inline constexpr float kUnknownLog = 2;
 // is known of the site trust is 0; where a guess is proven it is 1 and the guess stands.
 struct Sequence {
   std::vector<float> numbers;  // kNumbers an event
-  std::vector<std::int32_t> op, layer, site, size_class;
+  std::vector<std::int32_t> op, layer, site;
   std::vector<float> base;     // ln(ticks)
   std::vector<float> certain;  // 0 or 1: base is proven
   std::vector<float> doubted;  // 0 or 1: base is known, and not proven

@@ -39,12 +39,10 @@ void add_pinball(Builder& g, Value predicted, std::int64_t lanes) {
 
 void build(Builder& g, std::int64_t lanes) {
   const auto ids = [&](const char* name, std::int32_t rows, std::int64_t width) {
-    return embedding(g, name, g.input(std::string(name) + ".id", DType::kI32, {kSteps, lanes}), rows, width, 0.3);
+    return embedding(g, name, g.input(std::string(name) + ".id", DType::kI32, {kSteps, lanes}), rows, width, 0.03);
   };
   const Value numbers = g.input("numbers", DType::kF32, {kSteps, lanes, static_cast<std::int64_t>(kNumbers)});
-  const Value x = g("concat",
-                    {numbers, ids("op", kOpRows, 4), ids("layer", kLayerRows, 4), ids("site", kSiteRows, 8),
-                     ids("size", kSizeRows, 4)},
+  const Value x = g("concat", {numbers, ids("op", kOpRows, 4), ids("layer", kLayerRows, 4), ids("site", kSiteRows, 8)},
                     {{"axis", std::int64_t{2}}});
   const Shape state = {lanes, kLifetimeUnits};
   const RecurrentOutput lstm_out =
@@ -88,7 +86,6 @@ class Inputs {
         op_(network.integers("op.id")),
         layer_(network.integers("layer.id")),
         site_(network.integers("site.id")),
-        size_(network.integers("size.id")),
         base_(network.floats("base")),
         certain_(network.floats("certain")),
         doubted_(network.floats("doubted")) {}
@@ -109,7 +106,6 @@ class Inputs {
       op_[to] = is_there ? s.op[from] : 0;
       layer_[to] = is_there ? s.layer[from] : 0;
       site_[to] = is_there ? s.site[from] : 0;
-      size_[to] = is_there ? s.size_class[from] : 0;
       base_[to] = is_there ? s.base[from] : 0;
       certain_[to] = is_there ? s.certain[from] : 0;
       doubted_[to] = is_there ? s.doubted[from] : 0;
@@ -120,14 +116,19 @@ class Inputs {
  private:
   std::size_t lanes_;
   std::span<float> numbers_;
-  std::span<std::int32_t> op_, layer_, site_, size_;
+  std::span<std::int32_t> op_, layer_, site_;
   std::span<float> base_, certain_, doubted_;
 };
 
+// Whole ticks, the outer quantiles rounded outwards; what is whole but for the logarithm's rounding stays so.
 Lifetime lifetime_of(std::array<float, 3> logs) {
+  constexpr double kRounding = 0.01;
+  constexpr double kLargestLog = 20;
   std::ranges::sort(logs);
-  const auto ticks = [](float log) { return std::max(1.0, std::round(std::exp(std::min(20.0, double{log})))); };
-  return {.p10 = ticks(logs[0]), .p50 = ticks(logs[1]), .p90 = ticks(logs[2])};
+  const auto ticks = [&](std::size_t q) { return std::exp(std::min(kLargestLog, double{logs[q]})); };
+  return {.p10 = std::max(1.0, std::floor(ticks(0) + kRounding)),
+          .p50 = std::max(1.0, std::round(ticks(1))),
+          .p90 = std::max(1.0, std::ceil(ticks(2) - kRounding))};
 }
 
 // Sequences in lanes, side by side. A lane whose sequence is over takes the next one of the shuffled list, and its
