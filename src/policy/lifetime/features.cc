@@ -50,13 +50,8 @@ std::int32_t row(std::uint32_t hash, std::int32_t rows) {
 
 }  // namespace
 
-bool Sequence::is_settled() const {
-  return std::ranges::all_of(certain, [](float x) { return x == 1; });
-}
-
 std::int64_t Sequence::bytes() const {
-  const std::size_t floats =
-      numbers.size() + base.size() + certain.size() + doubted.size() + last.size() + target.size();
+  const std::size_t floats = numbers.size() + base.size() + known.size() + last.size() + target.size();
   return static_cast<std::int64_t>(4 * (floats + op.size() + layer.size() + site.size()));
 }
 
@@ -78,9 +73,7 @@ Sequence sequence_of(std::span<const AllocationEvent> step, const SiteHistory* h
     out.layer.push_back(row(e.layer, kLayerRows));
     out.site.push_back(row(e.site, kSiteRows));
     out.base.push_back(base);
-    const bool is_proven = is_known && estimates[best].is_proven();
-    out.certain.push_back(is_proven ? 1.0F : 0.0F);
-    out.doubted.push_back(is_known && !is_proven ? 1.0F : 0.0F);
+    out.known.push_back(is_known ? 1.0F : 0.0F);
     out.last.push_back(last.is_known ? log_of(last.ticks) : kUnknownLog);
   }
   return out;
@@ -98,8 +91,7 @@ Sequence without_history(const Sequence& sequence) {
     std::fill_n(out.numbers.data() + i * kNumbers + kEventNumbers, kHistoryNumbers, 0.0F);
   }
   std::ranges::fill(out.base, kUnknownLog);
-  std::ranges::fill(out.certain, 0.0F);
-  std::ranges::fill(out.doubted, 0.0F);
+  std::ranges::fill(out.known, 0.0F);
   return out;
 }
 

@@ -22,20 +22,17 @@ inline constexpr std::int32_t kSiteRows = 512;
 // ln(ticks) of an event of which nothing is known: where the network starts from.
 inline constexpr float kUnknownLog = 2;
 
-// One step. The network says what it makes of the event, and how far to believe the best guess from the history of the
-// site, if there is one: answer = said + trust * (base - said), trust = certain + doubted * sigmoid(...). Where nothing
-// is known of the site trust is 0; where a guess is proven it is 1 and the guess stands.
+// One step. The network says what it makes of the event, and how far to trust the best guess from the history of the
+// site, if there is one: answer = said + known * trust * (base - said), with trust in (0, 1).
 struct Sequence {
   std::vector<float> numbers;  // kNumbers an event
   std::vector<std::int32_t> op, layer, site;
-  std::vector<float> base;     // ln(ticks)
-  std::vector<float> certain;  // 0 or 1: base is proven
-  std::vector<float> doubted;  // 0 or 1: base is known, and not proven
-  std::vector<float> last;     // ln(ticks) of the last value at this turn of the site
-  std::vector<float> target;   // ln(lifespan), when it is known
+  std::vector<float> base;    // ln(ticks)
+  std::vector<float> known;   // 0 or 1: base is a guess from the history
+  std::vector<float> last;    // ln(ticks) of the last value at this turn of the site
+  std::vector<float> target;  // ln(lifespan), when it is known
 
   std::size_t size() const { return base.size(); }
-  bool is_settled() const;  // nothing is left for the network
   std::int64_t bytes() const;
 };
 
