@@ -41,24 +41,26 @@ class Assembler {
     const std::size_t end = call_tick_.size();
     std::vector<std::int64_t> change(end + 1);
     std::int64_t base = 0;
+    const std::int64_t alignment = schedule_.slots.empty() ? kAlignment : kPage;  // as in set_offsets()
     for (const Block& b : plan_.blocks) {
       if (b.kind == BlockKind::kState) {
         base += b.bytes;
         continue;
       }
-      change[std::min<std::size_t>(b.lower, end)] += b.bytes;
-      change[std::min<std::size_t>(b.upper, end)] -= b.bytes;
+      change[std::min<std::size_t>(b.lower, end)] += align_up(b.bytes, alignment);
+      change[std::min<std::size_t>(b.upper, end)] -= align_up(b.bytes, alignment);
     }
     Footprint out;
-    std::int64_t live = base;
+    std::int64_t live = align_up(base, alignment);
     Tick at = 0;
     for (Tick t = 0; t < end; ++t) {
       live += change[t];
       out.excess += std::max<std::int64_t>(0, live - budget);
       if (live > out.bytes) at = t;
       out.bytes = std::max(out.bytes, live);
-      const NodeId node = schedule_.calls[call_tick_[t]].node;
-      out.ms += node.index < costs_.ms.size() ? costs_.ms[node.index] : 0;
+      const Call& call = schedule_.calls[call_tick_[t]];
+      const NodeId node = call.node;
+      if (!is_transfer(call.action)) out.ms += node.index < costs_.ms.size() ? costs_.ms[node.index] : 0;
     }
     if (end == 0) return out;
     for (const Instance& i : schedule_.instances) {

@@ -76,6 +76,8 @@ enum class Residency : std::uint8_t { kKeep, kRecompute, kSpill };
 struct Link {
   double write_bytes_per_ms = 0;
   double read_bytes_per_ms = 0;
+  double lead = 1;               // transfers are placed as if they took this many times as long: room for delays
+  std::int64_t room_bytes = -1;  // outside of the arena; negative: there is enough
   friend bool operator==(const Link&, const Link&) = default;
 };
 

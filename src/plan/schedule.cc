@@ -35,6 +35,7 @@ class Scheduler {
  private:
   void run_program() {
     std::vector<NodeId> updates;
+    std::vector<NodeId> behind_forward;
     const bool spills = find_spilled();
     const bool is_late = spills && !decisions_.early_updates;
     for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -45,7 +46,15 @@ class Scheduler {
         updates.push_back({i});
         continue;
       }
-      if (node.phase == Phase::kBackward && !in_backward_) leave_forward();
+      // Nor before the last write, so that a full disk can be survived even with early updates.
+      if (spills && node.phase == Phase::kForward && node.op->side_effects()) {
+        behind_forward.push_back({i});
+        continue;
+      }
+      if (node.phase == Phase::kBackward && !in_backward_) {
+        leave_forward();
+        for (const NodeId id : behind_forward) emit(id, false);
+      }
       emit({i}, false);
     }
     if (is_late) {
@@ -79,7 +88,8 @@ class Scheduler {
   void emit_latest(NodeId id, bool again) {
     const Node& node = graph_.at(id);
     require(!again || !node.op->side_effects(), "side effects are not repeated");
-    Call call{.node = id, .action = again ? Action::kRecompute : Action::kRun};
+    Call call{
+        .node = id, .action = again ? Action::kRecompute : Action::kRun, .changes_state = node.op->side_effects()};
     for (const TensorId input : node.inputs) {
       const std::int32_t instance = input ? out_.current[root(input).index] : kAbsent;
       require(!input || instance != kAbsent, "an order writes a tensor before it reads it");
@@ -235,7 +245,8 @@ class Scheduler {
   void emit(NodeId id, bool again) {
     const Node& node = graph_.at(id);
     require(!again || !node.op->side_effects(), "side effects are not repeated");
-    Call call{.node = id, .action = again ? Action::kRecompute : Action::kRun};
+    Call call{
+        .node = id, .action = again ? Action::kRecompute : Action::kRun, .changes_state = node.op->side_effects()};
     for (const TensorId input : node.inputs) call.inputs.push_back(input ? need(root(input)) : kAbsent);
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       const TensorId output = node.outputs[i];

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "graph/op.h"
 
@@ -16,6 +17,9 @@ bool is_dear(const Graph& graph, const Node& node) {
   const OpCall call = call_of(graph, node);
   double elements = 0;
   for (const TensorType& t : call.outputs) elements += static_cast<double>(t.elements());
+  for (const TensorId id : node.inputs) {
+    if (id && !is_state(graph.at(id).role)) elements += static_cast<double>(graph.at(id).type.elements());
+  }
   return !node.op->cheap && flops_of(call) > kFlopsPerElement * elements;
 }
 
@@ -23,7 +27,6 @@ bool is_dear(const Graph& graph, const Node& node) {
 struct Gap {
   int tensors = 0;  // that cross it; parts of one whole count once
   std::int64_t bytes = 0;
-  bool operator<(const Gap& o) const { return std::pair(tensors, bytes) < std::pair(o.tensors, o.bytes); }
 };
 
 class Finder {
@@ -50,59 +53,58 @@ class Finder {
   const Graph& graph() const { return r_.problem.graph; }
 
   std::vector<Gap> measure_gaps() const {
-    constexpr std::int64_t kSmall = 32;  // a tensor this many times smaller than the widest gap does not count
-    const std::size_t count = r_.forward.size();
-    std::vector<Gap> gaps(count);
-    const auto visit = [&](auto note) {
-      std::map<TensorId, std::pair<std::int64_t, std::int64_t>> spans;  // per whole: made at, read last at
-      for (std::size_t n = 0; n < count; ++n) {
-        for (const TensorId id : graph().at(r_.forward[n]).outputs) {
-          const auto [at, is_new] =
-              spans.try_emplace(r_.whole_of(id), static_cast<std::int64_t>(n), last_read_[id.index]);
-          at->second.second = std::max(at->second.second, last_read_[id.index]);
-        }
+    constexpr std::int64_t kSmall = 16;  // what is this many times smaller than all that crosses does not count
+    std::map<TensorId, std::pair<std::size_t, std::size_t>> spans;  // per whole: made at, read last at
+    for (std::size_t n = 0; n < r_.forward.size(); ++n) {
+      for (const TensorId id : graph().at(r_.forward[n]).outputs) {
+        const auto read = static_cast<std::size_t>(std::max<std::int64_t>(last_read_[id.index], 0));
+        const auto [at, is_new] = spans.try_emplace(r_.whole_of(id), n, read);
+        at->second.second = std::max(at->second.second, read);
       }
-      for (const auto& [id, span] : spans) note(id, span.first, span.second);
-    };
-    std::int64_t largest = 0;
-    visit([&](TensorId id, std::int64_t made, std::int64_t read) {
-      for (std::int64_t g = made; g < read; ++g) gaps[static_cast<std::size_t>(g)].bytes += r_.bytes_of(id);
-    });
-    for (const Gap& g : gaps) largest = std::max(largest, g.bytes);
-    visit([&](TensorId id, std::int64_t made, std::int64_t read) {
-      if (r_.bytes_of(id) * kSmall < largest) return;
-      for (std::int64_t g = made; g < read; ++g) ++gaps[static_cast<std::size_t>(g)].tensors;
-    });
+    }
+    std::vector<Gap> gaps(r_.forward.size());
+    for (const auto& [id, span] : spans) {
+      for (std::size_t g = span.first; g < span.second; ++g) gaps[g].bytes += r_.bytes_of(id);
+    }
+    for (const auto& [id, span] : spans) {
+      for (std::size_t g = span.first; g < span.second; ++g)
+        gaps[g].tensors += r_.bytes_of(id) * kSmall >= gaps[g].bytes;
+    }
     return gaps;
   }
 
   // Between two dear nodes the narrowest gap is a candidate, the last one of equals, so that norms and activations stay
-  // with what they follow. Candidates that are wider than a neighbour lie inside of a block (a residual edge spans
-  // them).
-  std::vector<std::size_t> find_cuts() const {
-    constexpr std::size_t kNeighbours = 6;
-    const std::vector<Gap> gaps = measure_gaps();
-    std::vector<std::size_t> candidates;
-    std::size_t begin = 0;
-    bool is_first = true;
+  // with what they follow.
+  std::vector<std::size_t> find_candidates(const std::vector<Gap>& gaps) const {
+    std::vector<std::size_t> out;
+    std::optional<std::size_t> before;  // the last dear node
     for (std::size_t n = 0; n < r_.forward.size(); ++n) {
       if (!is_dear(graph(), graph().at(r_.forward[n]))) continue;
-      if (!is_first) {
-        std::size_t best = begin;
-        for (std::size_t g = begin; g < n; ++g) best = gaps[best].tensors >= gaps[g].tensors ? g : best;
-        candidates.push_back(best);
+      if (before) {
+        std::size_t best = *before;
+        for (std::size_t g = *before; g < n; ++g) best = gaps[best].tensors >= gaps[g].tensors ? g : best;
+        out.push_back(best);
       }
-      is_first = false;
-      begin = n;
+      before = n;
     }
+    return out;
+  }
+
+  // A candidate with a narrower one near on either side lies inside of a block: a residual edge spans it.
+  std::vector<std::size_t> find_cuts() const {
+    constexpr std::size_t kNear = 6;
+    const std::vector<Gap> gaps = measure_gaps();
+    const std::vector<std::size_t> candidates = find_candidates(gaps);
     std::vector<std::size_t> cuts;
     for (std::size_t c = 0; c < candidates.size(); ++c) {
-      const std::size_t from = c - std::min(c, kNeighbours);
-      const std::size_t to = std::min(candidates.size(), c + kNeighbours + 1);
-      const bool is_narrow = std::all_of(
-          candidates.begin() + static_cast<std::ptrdiff_t>(from), candidates.begin() + static_cast<std::ptrdiff_t>(to),
-          [&](std::size_t other) { return gaps[candidates[c]].tensors <= gaps[other].tensors; });
-      if (is_narrow) cuts.push_back(candidates[c]);
+      const int width = gaps[candidates[c]].tensors;
+      bool is_narrower_before = c < kNear;
+      bool is_narrower_behind = c + kNear >= candidates.size();
+      for (std::size_t k = 1; k <= kNear; ++k) {
+        if (c >= k) is_narrower_before |= gaps[candidates[c - k]].tensors < width;
+        if (c + k < candidates.size()) is_narrower_behind |= gaps[candidates[c + k]].tensors < width;
+      }
+      if (width <= 1 || !is_narrower_before || !is_narrower_behind) cuts.push_back(candidates[c]);
     }
     return cuts;
   }
@@ -118,8 +120,7 @@ class Finder {
       has_dear |= is_first_dear;
       if (out.name.empty() || is_first_dear) out.name = graph().at(id).layer;
       for (const TensorId output : graph().at(id).outputs) {
-        const bool is_kept = r_.first_use[output.index] < static_cast<Position>(r_.backward.size()) &&
-                             r_.store_all[output.index] == kFromForward;
+        const bool is_kept = r_.is_used(output) && r_.store_all[r_.first_wait(output)] == kThrough;
         if (is_kept) out.kept_bytes += r_.bytes_of(output);
       }
     }
@@ -153,7 +154,7 @@ Position backward_begins(const Recompute& r, std::span<const Layer> layers) {
   auto first = static_cast<Position>(r.backward.size());
   for (const Layer& layer : layers) {
     for (const NodeId id : layer.nodes) {
-      for (const TensorId output : r.problem.graph.at(id).outputs) first = std::min(first, r.first_use[output.index]);
+      for (const TensorId output : r.problem.graph.at(id).outputs) first = std::min(first, r.first_use(output));
     }
   }
   return first;
@@ -163,7 +164,7 @@ void drop_inside(const Recompute& r, std::span<const Layer> segment, Retention& 
   const Position begin = backward_begins(r, segment);
   for (const Layer& layer : segment) {
     for (const NodeId id : layer.nodes) {
-      for (const TensorId output : r.problem.graph.at(id).outputs) retention[output.index] = begin;
+      for (const TensorId output : r.problem.graph.at(id).outputs) retention[r.first_wait(output)] = begin;
     }
   }
 }
@@ -178,7 +179,7 @@ Retention retention_of(const Recompute& r, std::span<const Layer> layers, std::s
       drop_inside(r, layers.subspan(begin, end - begin), out);
       for (const std::size_t edge : {begin, end}) {  // what comes in, and what goes out
         if (edge == 0 || edge == layers.size()) continue;
-        for (const TensorId id : layers[edge - 1].boundary) out[id.index] = kFromForward;
+        for (const TensorId id : layers[edge - 1].boundary) out[r.first_wait(id)] = kThrough;
       }
     }
     begin = end;

@@ -25,17 +25,28 @@ Recompute::Recompute(const PlanningProblem& p) : problem(p), views(find_views(p.
     if (node.phase != Phase::kForward || node.op->side_effects()) continue;
     for (const TensorId id : node.outputs) is_forward[id.index] = true;
   }
-  first_use.assign(graph.tensors.size(), static_cast<Position>(backward.size()));
-  for (Position at = 0; at < static_cast<Position>(backward.size()); ++at) {
-    for (const TensorId id : reads[backward[static_cast<std::size_t>(at)].index]) {
-      first_use[id.index] = std::min(first_use[id.index], at);
-    }
-  }
+  find_waits();
   const Decisions base = neap::store_all(graph);
-  store_all.assign(graph.tensors.size(), kFromForward);
-  for (std::size_t i = 0; i < base.residency.size(); ++i) {
-    if (base.residency[i] == Residency::kRecompute) store_all[i] = 0;
+  store_all.assign(ends.size(), kThrough);
+  for (std::uint32_t i = 0; i < base.residency.size(); ++i) {
+    if (base.residency[i] == Residency::kRecompute) store_all[first_wait({i})] = 0;
   }
+}
+
+void Recompute::find_waits() {
+  const std::size_t tensors = problem.graph.tensors.size();
+  std::vector<std::vector<Position>> uses(tensors);
+  for (Position at = 0; at < static_cast<Position>(backward.size()); ++at) {
+    for (const TensorId id : reads[backward[static_cast<std::size_t>(at)].index]) uses[id.index].push_back(at);
+  }
+  for (std::uint32_t i = 0; i < tensors; ++i) {
+    waits.push_back(static_cast<Wait>(ends.size()));
+    // What backward never reads may still be what recomputation starts from.
+    if (uses[i].empty()) uses[i].push_back(static_cast<Position>(backward.size()));
+    ends.insert(ends.end(), uses[i].begin(), uses[i].end());
+    waiting.resize(ends.size(), {i});
+  }
+  waits.push_back(static_cast<Wait>(ends.size()));
 }
 
 std::int64_t Recompute::bytes_of(TensorId id) const { return align_up(problem.graph.at(id).type.bytes()); }
@@ -47,9 +58,13 @@ namespace {
 class OrderMaker {
  public:
   OrderMaker(const Recompute& r, const Retention& retention)
-      : r_(r), retention_(retention), is_there_(r.problem.graph.tensors.size(), true), order_(r.forward) {
-    for (std::size_t i = 0; i < is_there_.size(); ++i) {
-      if (r.is_forward[i] && retention[i] != kFromForward) is_there_[i] = false;
+      : r_(r),
+        retention_(retention),
+        is_there_(r.problem.graph.tensors.size(), true),
+        wait_(r.waits.begin(), r.waits.end() - 1),
+        order_(r.forward) {
+    for (std::uint32_t i = 0; i < is_there_.size(); ++i) {
+      if (r.is_forward[i] && retention[wait_[i]] != kThrough) is_there_[i] = false;
     }
   }
 
@@ -58,13 +73,22 @@ class OrderMaker {
       const NodeId node = r_.backward[static_cast<std::size_t>(at)];
       for (const TensorId id : r_.reads[node.index]) need(id);
       order_.push_back(node);
-      for (const TensorId id : made_) is_there_[id.index] = retention_[id.index] <= at;
+      for (const TensorId id : r_.reads[node.index]) begin_next_wait(id);
+      for (const TensorId id : made_) is_there_[id.index] = stays(id, at);
       made_.clear();
     }
     return std::move(order_);
   }
 
  private:
+  bool stays(TensorId id, Position at) const { return retention_[wait_[id.index]] <= at; }
+
+  void begin_next_wait(TensorId id) {
+    if (wait_[id.index] + 1 == r_.waits[id.index + 1]) return;  // that was the last use
+    ++wait_[id.index];
+    is_there_[id.index] = retention_[wait_[id.index]] == kThrough;
+  }
+
   void need(TensorId id) {
     if (is_there_[id.index]) return;
     const NodeId producer = r_.problem.graph.at(id).producer;
@@ -80,6 +104,7 @@ class OrderMaker {
   const Recompute& r_;
   const Retention& retention_;
   std::vector<bool> is_there_;
+  std::vector<Wait> wait_;      // per tensor: the present one
   std::vector<TensorId> made_;  // for the present node of backward
   std::vector<NodeId> order_;
 };
@@ -98,6 +123,33 @@ Footprint footprint_of(const Recompute& r, const Retention& retention, std::int6
 Plan plan_of(const Recompute& r, const Retention& retention) {
   const PlanningProblem& p = r.problem;
   return std::get<Plan>(make_plan(p.graph, p.costs, decisions_of(r, retention), kNoBudget, p.layout));
+}
+
+Retention retention_of(const Recompute& r, const std::vector<NodeId>& order) {
+  const Graph& graph = r.problem.graph;
+  Retention out(r.ends.size(), kThrough);
+  std::vector<Position> remade(graph.tensors.size(), kThrough);  // in the present wait: for which node of backward
+  std::vector<Wait> wait(r.waits.begin(), r.waits.end() - 1);
+  std::vector<bool> has_run(graph.nodes.size());
+  Position at = 0;
+  for (const NodeId node : order) {
+    const bool is_again = has_run[node.index];
+    has_run[node.index] = true;
+    if (is_again) {
+      for (const TensorId id : graph.at(node).outputs) remade[id.index] = at;
+    }
+    if (is_again || graph.at(node).phase != Phase::kBackward) continue;
+    for (const TensorId id : r.reads[node.index]) {
+      out[wait[id.index]] = remade[id.index];
+      remade[id.index] = kThrough;
+      if (wait[id.index] + 1 < r.waits[id.index + 1]) ++wait[id.index];
+    }
+    ++at;
+  }
+  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {  // no use ends these waits
+    if (r.is_forward[i] && !r.is_used({i})) out[r.first_wait({i})] = remade[i];
+  }
+  return out;
 }
 
 }  // namespace neap

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <span>
 
-#include "policy/recompute.h"
+#include "policy/layers.h"
 
 namespace neap {
 
@@ -16,7 +16,7 @@ struct Candidate {
 // Work is counted (in calls looked at, some tens of nanoseconds each), so that equal problems give equal plans.
 class Search {
  public:
-  Search(const Recompute& r, std::int64_t work) : r_(r), work_left_(work) {}
+  Search(const Recompute& r, std::span<const Layer> layers, std::int64_t work);
 
   Candidate judge(Retention retention, std::int64_t budget);
 
@@ -29,14 +29,15 @@ class Search {
 
  private:
   struct Move {
-    TensorId tensor;
+    Wait wait = 0;
     Position to = 0;
     double score = 0;
   };
   std::vector<Move> drops(const Retention& retention) const;
-  double score(const Candidate& from, const Candidate& to) const;
+  Position dropped_further(Wait wait, Position now) const;
 
   const Recompute& r_;
+  std::vector<Position> layer_begins_;  // per wait: the first use in it of anything that the tensor's layer makes
   std::int64_t work_left_;
 };
 

@@ -25,6 +25,9 @@ Executor::Executor(const Program& program, const Plan& plan, Device& device, Are
     if (changes) first_change_ = std::min(first_change_, launches_.size());
     launches_.push_back(bind(instruction));
   }
+#ifdef NEAP_CHECKED
+  checks_ = std::make_unique<Checks>(plan, program.graph, program.costs, is_host_memory_ ? base_ : nullptr);
+#endif
   for (const auto& [id, home] : plan.homes) {
     homes_[id.index] = base_ + plan.blocks[home.block.index].offset + home.offset;
     peak_ = std::max(peak_, top_of(home, program.graph.at(id).type.bytes()));
@@ -87,19 +90,56 @@ void Executor::transfer(const Launch& l) {
   }
 }
 
+void Executor::record() { times_.resize(launches_.size()); }
+
 void Executor::run() {
+  if (!times_.empty()) return run_recorded();
+#ifdef NEAP_CHECKED
+  run_with(*checks_);
+#else
   for (done_ = 0; done_ < launches_.size(); ++done_) launch(launches_[done_]);
+#endif
 }
 
-void Executor::run_timed(std::vector<double>& ms) {
-  using Clock = std::chrono::steady_clock;
-  ms.assign(launches_.size(), 0);
-  for (done_ = 0; done_ < launches_.size(); ++done_) {
-    const auto start = Clock::now();
-    launch(launches_[done_]);
-    device_.synchronise();
-    ms[done_] = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+namespace {
+
+// When each instruction ran; what is checked around it does not count.
+class Recorder {
+ public:
+  Recorder(std::vector<InstructionTime>& times, Device& device, Checks* checks)
+      : times_(times), device_(device), checks_(checks) {}
+  void before(std::size_t i) {
+    if (checks_ != nullptr) checks_->before(i);
+    times_[i].begun_ns = now();
   }
+  void after(std::size_t i) {
+    device_.synchronise();
+    times_[i].ended_ns = now();
+    if (checks_ != nullptr) checks_->after(i);
+  }
+
+ private:
+  static std::int64_t now() {
+    return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+  std::vector<InstructionTime>& times_;
+  Device& device_;
+  Checks* checks_;
+};
+
+}  // namespace
+
+void Executor::run_recorded() { run_with(Recorder(times_, device_, checks_.get())); }
+
+void Executor::run_timed(std::vector<double>& ms) {
+  const bool was_recorded = !times_.empty();
+  record();
+  run_recorded();
+  ms.resize(times_.size());
+  for (std::size_t i = 0; i < ms.size(); ++i) {
+    ms[i] = static_cast<double>(times_[i].ended_ns - times_[i].begun_ns) * 1e-6;
+  }
+  if (!was_recorded) times_.clear();
 }
 
 std::byte* Executor::at(TensorId id) const {

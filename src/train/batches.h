@@ -20,6 +20,7 @@ class Batches final : public BatchSource {
  private:
   std::shared_ptr<const Dataset> data_;
   SamplerOptions sampling_;
+  SequenceOptions sequences_;
   Augment augment_;
   std::vector<std::size_t> fields_;  // one a data input, in the graph's order: what feeds it
   std::unique_ptr<Loader> loader_;

@@ -36,4 +36,7 @@ std::shared_ptr<Program> prepare_length(const Setup& setup, const TrainOptions& 
 
 PlanReport report_of(const Setup& setup, const Plan& plan);
 
+// "134 MiB of state, 33 MiB kept for backward, ...; layer 'conv1' sets it": why a plan needs what it needs.
+std::string explain_peak(const PlanReport& report);
+
 }  // namespace neap

@@ -25,14 +25,14 @@ StateLayout shared_layout(const Graph& base, const Plan& plan, const Graph& grap
 }
 
 Stepper::Stepper(BatchShape shape, std::shared_ptr<Program> program, Plan plan, StateLayout layout, Device& device,
-                 Arena& arena, const SpillOptions& spill)
+                 Arena& arena, SpillFor spill)
     : shape_(shape),
       program_(std::move(program)),
       plan_(std::move(plan)),
       layout_(std::move(layout)),
       device_(device),
       arena_(arena),
-      spill_(spill) {
+      spill_(std::move(spill)) {
   const Graph& g = graph();
   loss_ = *g.output("loss");
   hyper_ = g.find(kHyperInput).value_or(TensorId{});
@@ -54,9 +54,11 @@ void Stepper::swap(Plan plan) {
 }
 
 void Stepper::enter() {
+  if (arena_.bytes() != store_arena_bytes_) store_.reset();  // it has pinned pages that may be others now
   if (!plan_.slots.empty() && !store_) {
     if (spill_store_maker() == nullptr) throw UserError("this application links no spill store; link neap::models");
-    store_ = spill_store_maker()(plan_.slots, spill_);
+    store_ = spill_store_maker()(plan_.slots, spill_(plan_, graph()));
+    store_arena_bytes_ = arena_.bytes();
     executor_->use(store_.get());
   }
   for (const TensorId id : own_constants_) executor_->write(id, graph().at(id).data->data());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <compare>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,9 +35,12 @@ StateLayout shared_layout(const Graph& base, const Plan& plan, const Graph& grap
 
 class Stepper {
  public:
+  // How a plan's store is made.
+  using SpillFor = std::function<SpillOptions(const Plan&, const Graph&)>;
+
   // `plan` is valid and was made with `layout`. Device and arena outlive the stepper.
   Stepper(BatchShape shape, std::shared_ptr<Program> program, Plan plan, StateLayout layout, Device& device,
-          Arena& arena, const SpillOptions& spill);
+          Arena& arena, SpillFor spill);
 
   const BatchShape& shape() const { return shape_; }
   const std::shared_ptr<Program>& program() const { return program_; }
@@ -68,8 +72,9 @@ class Stepper {
   StateLayout layout_;
   Device& device_;
   Arena& arena_;
-  SpillOptions spill_;
+  SpillFor spill_;
   std::unique_ptr<SpillStore> store_;
+  std::int64_t store_arena_bytes_ = 0;  // of the arena when the store was made
   std::unique_ptr<Executor> executor_;
   std::vector<DataInput> inputs_;
   std::vector<TensorId> own_constants_;  // outside of the layout: not kept from step to step

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <fstream>
 #include <numeric>
 
@@ -12,6 +11,7 @@
 #include "core/file.h"
 #include "core/random.h"
 #include "neap/error.h"
+#include "pool/simple_predictors.h"
 #include "train/checkpoint.h"
 #include "train/profile.h"
 #include "train/schedule.h"
@@ -22,12 +22,6 @@
 namespace neap {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
 // The most that the process has had in RAM: its own high-water mark.
 std::int64_t rss_peak() {
   rusage usage{};
@@ -35,20 +29,16 @@ std::int64_t rss_peak() {
   return static_cast<std::int64_t>(usage.ru_maxrss) * kKiB;
 }
 
+std::string lengths_text(const TrainOptions& o) {
+  return fmt::format(" (lengths {}, at most {}; {})", o.lengths, o.length, o.length_schedule);
+}
+
 std::map<std::string, std::string> run_of(const TrainOptions& o, const ModelSpec& spec) {
   return {{"model", spec.model->name()},
-          {"data", o.data},
+          {"data", o.lengths == "fixed" && o.length_schedule.empty() ? o.data : o.data + lengths_text(o)},
           {"seed", std::to_string(o.seed)},
           {"batch", std::to_string(spec.batch())},
           {"optimizer", o.optimizer.name}};
-}
-
-SpillOptions spill_options(const TrainOptions& o) {
-  return {.folder = o.spill_dir,
-          .host_ram_bytes = o.host_ram,
-          .write_bytes_per_s = o.spill_write_rate,
-          .read_bytes_per_s = o.spill_read_rate,
-          .corrupt_read = o.spill_fault};
 }
 
 // Each has kernels of its own; lengths come in buckets, so that there are few.
@@ -66,8 +56,13 @@ double StepTimes::median() const {
 }
 
 Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& options, const OpenData& open)
-    : options_(options), setup_(make_setup(std::move(model), options)), steppers_(kMostShapes) {
+    : options_(options),
+      setup_(make_setup(std::move(model), options)),
+      steppers_(kMostShapes),
+      new_shapes_(predictor_named(options.lifetimes)) {
   refuse_what_does_not_fit(setup_.plan.peak_bytes);
+  faults_ = parse_spill_faults(options_.spill_fault);
+  if (options_.trace) tracer_ = std::make_unique<Tracer>();
   const Graph& longest = setup_.program->graph;
   DataSources data = open(options_, setup_.spec, longest);
   batches_ = std::move(data.training);
@@ -78,7 +73,7 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
   }
   make_arena();
   steppers_.add(std::make_unique<Stepper>(setup_.shape, setup_.program, setup_.plan, layout_of(setup_.plan, longest),
-                                          *setup_.device, *arena_, spill_options(options_)));
+                                          *setup_.device, *arena_, spill_for()));
   load_state();
   peak_ = first().executor().peak_bytes();
   batches_->start(step_);
@@ -97,7 +92,7 @@ void Trainer::Impl::make_arena() {
 }
 
 Stepper& Trainer::Impl::stepper_for(std::int64_t length) {
-  const BatchShape shape{setup_.shape.batch, length == setup_.shape.length ? setup_.shape.length : length};
+  const BatchShape shape{setup_.shape.batch, length > 0 ? length : setup_.shape.length};
   Stepper* known = steppers_.find(shape);
   return known != nullptr ? *known : add_stepper(shape);
 }
@@ -105,9 +100,17 @@ Stepper& Trainer::Impl::stepper_for(std::int64_t length) {
 Stepper& Trainer::Impl::add_stepper(BatchShape shape) {
   auto program = prepare_length(setup_, options_, shape.length);
   StateLayout layout = shared_layout(graph(), first().plan(), program->graph);
-  Plan plan = plan_within(*setup_.policy, {program->graph, program->costs, setup_.link, &layout}, setup_.budget);
+  Plan plan = new_shapes_.plan(*setup_.policy, {program->graph, program->costs, setup_.link, &layout}, setup_.budget,
+                               arena_->bytes(), shape.length);
   return steppers_.add(std::make_unique<Stepper>(shape, std::move(program), std::move(plan), std::move(layout),
-                                                 *setup_.device, *arena_, spill_options(options_)));
+                                                 *setup_.device, *arena_, spill_for()));
+}
+
+Stepper::SpillFor Trainer::Impl::spill_for() {
+  return [this](const Plan& plan, const Graph& graph) {
+    const std::span<std::byte> memory(arena_->base(), static_cast<std::size_t>(arena_->bytes()));
+    return spill_options(options_, plan, graph, memory, faults_);
+  };
 }
 
 void Trainer::Impl::enter(Stepper& stepper) {
@@ -116,73 +119,9 @@ void Trainer::Impl::enter(Stepper& stepper) {
   stepper.enter();
 }
 
-StepReport Trainer::Impl::advance() {
-  const auto start = Clock::now();
-  Stepper& stepper = stepper_for(batches_->next().length);
-  enter(stepper);
-  const std::int64_t spilled_before = stepper.store() ? stepper.store()->counters().written_bytes : 0;
-  write_inputs(stepper);
-  run_step(stepper);
-  stepper.executor().read(stepper.loss(), &loss_);
-  const double ms = ms_since(start);
-  const std::int64_t spilled = stepper.store() ? stepper.store()->counters().written_bytes - spilled_before : 0;
-  ++step_;
-  ++steps_here_;
-  times_.add(ms);
-  const std::int64_t peak = stepper.executor().peak_bytes();
-  peak_ = std::max(peak_, peak);
-  if (setup_.budget && peak > *setup_.budget) ++violations_;
-  if (steps_here_ == kTimedStep) learn_costs(stepper);
-  return {.step = step_,
-          .loss = loss_,
-          .step_ms = ms,
-          .lr = lr_,
-          .peak_bytes = peak,
-          .budget_bytes = setup_.budget,
-          .spilled_bytes = spilled};
-}
-
-// A step whose spilled bytes are lost is run again from its inputs: up to then it has changed nothing that stays.
-void Trainer::Impl::run_step(Stepper& stepper) {
-  constexpr int kAttempts = 3;
-  for (int attempt = 1;; ++attempt) {
-    try {
-      if (stepper.store() && steps_here_ + 1 == kTimedStep) {
-        stepper.executor().run_timed(timed_);
-      } else {
-        stepper.executor().run();
-      }
-      return;
-    } catch (const SpillLost& lost) {
-      stepper.store()->drain();
-      if (attempt == kAttempts) throw DeviceError(fmt::format("step {}: {}", step_ + 1, lost.what));
-      if (!stepper.executor().can_run_again()) {
-        throw DeviceError(
-            fmt::format("step {}: {}, after weights had changed; go on from a checkpoint (--resume), or "
-                        "give a larger --budget, which lets a step be run again",
-                        step_ + 1, lost.what));
-      }
-      ++replays_;
-      write_inputs(stepper);
-    }
-  }
-}
-
-// The plan was made with guesses; now there are times. What the disk takes comes from the transfers so far.
-void Trainer::Impl::learn_costs(Stepper& stepper) {
-  if (!stepper.store()) return;
-  Costs& costs = stepper.program()->costs;
-  for (std::size_t i = 0; i < stepper.plan().instructions.size(); ++i) {
-    const Instruction& in = stepper.plan().instructions[i];
-    if (!is_transfer(in.action)) costs.ms[in.node.index] = timed_[i];
-  }
-  const SpillCounters c = stepper.store()->counters();
-  if (c.write_ms > 0) setup_.link.write_bytes_per_ms = static_cast<double>(c.written_bytes) / c.write_ms;
-  if (c.read_ms > 0) setup_.link.read_bytes_per_ms = static_cast<double>(c.read_bytes) / c.read_ms;
-  const auto start = Clock::now();
-  Plan plan = plan_within(*setup_.policy, {stepper.graph(), costs, setup_.link, &stepper.layout()}, setup_.budget);
-  setup_.planning_ms += ms_since(start);
-  if (plan.peak_bytes <= arena_->bytes()) stepper.swap(std::move(plan));
+// A budget that makes the policy choose by time.
+bool Trainer::Impl::learns() const {
+  return setup_.policy->wants_times() && setup_.budget && *setup_.budget < setup_.store_all_bytes;
 }
 
 EvalReport Trainer::Impl::evaluate() {
@@ -207,6 +146,11 @@ void Trainer::Impl::checkpoint() const {
                    outside_tensors(graph(), first().executor(), Kept::kAll).tensors);
 }
 
+void Trainer::Impl::write_trace(const std::string& path) const {
+  if (!tracer_) throw UserError("no trace was kept; set TrainOptions::trace");
+  tracer_->write(path);
+}
+
 Summary Trainer::Impl::summary() const {
   return {.model = model().name(),
           .device = options_.device,
@@ -222,6 +166,8 @@ Summary Trainer::Impl::summary() const {
           .median_step_ms = times_.median(),
           .rss_peak_bytes = rss_peak(),
           .planning_ms = setup_.planning_ms,
+          .plans = plans_,
+          .replays = replays_,
           .numerics_id = setup_.program->numerics_id,
           .loss_last = loss_,
           .weights_hash = fmt::format("{:016x}", hash_of(inside_tensors(graph(), first().executor(), Kept::kWeights)))};
@@ -234,13 +180,16 @@ PlanReport Trainer::Impl::plan() const {
 }
 
 std::vector<LayerReport> Trainer::Impl::profile(int steps) {
+  if (options_.lengths != "fixed" || !options_.length_schedule.empty()) {
+    throw UserError("a profile is of one shape; leave --lengths fixed");
+  }
   advance();  // the first step pays for cold memory
   Stepper& stepper = *active_;
   std::vector<double> sum(stepper.plan().instructions.size());
   std::vector<double> ms;
   for (int i = 0; i < steps; ++i) {
     batches_->next();
-    stepper.enter();
+    enter(stepper);
     write_inputs(stepper);
     stepper.executor().run_timed(ms);
     ++step_;
@@ -252,10 +201,9 @@ std::vector<LayerReport> Trainer::Impl::profile(int steps) {
 void Trainer::Impl::refuse_what_does_not_fit(std::int64_t bytes) const {
   if (!setup_.budget || bytes <= *setup_.budget) return;
   const bool is_reservation = !options_.reservation.empty();
-  throw DoesNotFit(fmt::format("the {} of {} is below the minimum of {}: {} of state, {} for the rest ({} bytes)",
+  throw DoesNotFit(fmt::format("the {} of {} is below the minimum of {} ({} bytes): {}",
                                is_reservation ? "reservation" : "budget", human_bytes(*setup_.budget),
-                               human_bytes(bytes), human_bytes(setup_.plan.state_bytes),
-                               human_bytes(bytes - setup_.plan.state_bytes), bytes));
+                               human_bytes(bytes), bytes, explain_peak(report_of(setup_, setup_.plan))));
 }
 
 // Allocates nothing.
@@ -299,6 +247,7 @@ StepReport Trainer::advance() { return impl_->advance(); }
 EvalReport Trainer::evaluate() { return impl_->evaluate(); }
 void Trainer::save(const std::string& path) const { impl_->save(path); }
 void Trainer::checkpoint() const { impl_->checkpoint(); }
+void Trainer::write_trace(const std::string& path) const { impl_->write_trace(path); }
 Summary Trainer::summary() const { return impl_->summary(); }
 PlanReport Trainer::plan() const { return impl_->plan(); }
 std::vector<LayerReport> Trainer::profile(int steps) { return impl_->profile(steps); }
