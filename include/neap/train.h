@@ -51,8 +51,9 @@ struct TrainOptions {
   std::string budget;  // "512MiB", "50%", "min"; empty: none
   // adaptive, oracle, store-all, every-layer, sqrt, greedy, dtr, spill
   std::string policy = "adaptive";
-  // Who predicts lifetimes when a batch has a shape that the run has not seen: regression, last-value, average, ...
-  std::string lifetimes = "regression";
+  // Who predicts lifetimes when a batch has a shape that the run has not seen: lstm, lstm-layers, regression,
+  // last-value, average. No result depends on it.
+  std::string lifetimes = "lstm";
   std::string spill_dir;        // where the spill file lies (it has no name); empty: the system's temporary folder
   std::int64_t host_ram = 0;    // bytes of RAM beside the arena that spilled tensors may use, before the disk
   double spill_write_rate = 0;  // bytes/s, for tests: the disk is no faster than this; 0: as fast as it is

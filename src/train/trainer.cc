@@ -11,7 +11,6 @@
 #include "core/file.h"
 #include "core/random.h"
 #include "neap/error.h"
-#include "pool/simple_predictors.h"
 #include "train/checkpoint.h"
 #include "train/profile.h"
 #include "train/schedule.h"
@@ -59,7 +58,7 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
     : options_(options),
       setup_(make_setup(std::move(model), options)),
       steppers_(kMostShapes),
-      new_shapes_(predictor_named(options.lifetimes)) {
+      new_shapes_(options.lifetimes, options.seed) {
   refuse_what_does_not_fit(setup_.plan.peak_bytes);
   faults_ = parse_spill_faults(options_.spill_fault);
   if (options_.trace) tracer_ = std::make_unique<Tracer>();
