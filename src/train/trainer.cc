@@ -197,6 +197,19 @@ std::vector<LayerReport> Trainer::Impl::profile(int steps) {
   return profile_by_layer(*stepper.program(), stepper.plan(), sum);
 }
 
+void Trainer::Impl::record(int steps, const std::string& path) {
+  RecordingWriter writer(path, model().name());
+  recorder_ = &writer;
+  try {
+    for (int i = 0; i < steps; ++i) advance();
+  } catch (...) {
+    recorder_ = nullptr;
+    throw;
+  }
+  recorder_ = nullptr;
+  writer.commit();
+}
+
 void Trainer::Impl::refuse_what_does_not_fit(std::int64_t bytes) const {
   if (!setup_.budget || bytes <= *setup_.budget) return;
   const bool is_reservation = !options_.reservation.empty();
@@ -250,5 +263,6 @@ void Trainer::write_trace(const std::string& path) const { impl_->write_trace(pa
 Summary Trainer::summary() const { return impl_->summary(); }
 PlanReport Trainer::plan() const { return impl_->plan(); }
 std::vector<LayerReport> Trainer::profile(int steps) { return impl_->profile(steps); }
+void Trainer::record(int steps, const std::string& path) { impl_->record(steps, path); }
 
 }  // namespace neap
