@@ -210,6 +210,9 @@ class Trainer {
   PlanReport plan() const;
   // Per-layer times over some steps; the weights move as in training.
   std::vector<LayerReport> profile(int steps);
+  // Some steps of training, whose allocations and lifespans go to a file (docs/formats.md): predictors of lifetimes
+  // learn from it.
+  void record(int steps, const std::string& path);
 
  private:
   class Impl;

@@ -31,6 +31,10 @@ StepReport Trainer::Impl::advance() {
   write_inputs(stepper);
   run_step(stepper);
   new_shapes_.note_step();
+  if (recorder_ != nullptr) {
+    const StepEvents events = events_of(stepper.graph(), stepper.plan(), stepper.shape().length);
+    recorder_->add(events.events, events.lifespans);
+  }
   stepper.executor().read(stepper.loss(), &loss_);
   const double ms = ms_since(start);
   ++step_;

@@ -197,6 +197,19 @@ std::vector<LayerReport> Trainer::Impl::profile(int steps) {
   return profile_by_layer(*stepper.program(), stepper.plan(), sum);
 }
 
+void Trainer::Impl::record(int steps, const std::string& path) {
+  RecordingWriter writer(path, model().name());
+  recorder_ = &writer;
+  try {
+    for (int i = 0; i < steps; ++i) advance();
+  } catch (...) {
+    recorder_ = nullptr;
+    throw;
+  }
+  recorder_ = nullptr;
+  writer.commit();
+}
+
 void Trainer::Impl::refuse_what_does_not_fit(std::int64_t bytes) const {
   if (!setup_.budget || bytes <= *setup_.budget) return;
   const bool is_reservation = !options_.reservation.empty();
@@ -251,5 +264,6 @@ Summary Trainer::summary() const { return impl_->summary(); }
 std::string Trainer::learnt() const { return impl_->learnt(); }
 PlanReport Trainer::plan() const { return impl_->plan(); }
 std::vector<LayerReport> Trainer::profile(int steps) { return impl_->profile(steps); }
+void Trainer::record(int steps, const std::string& path) { impl_->record(steps, path); }
 
 }  // namespace neap

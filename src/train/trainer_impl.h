@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "neap/train.h"
+#include "policy/lifetime/recording.h"
 #include "runtime/tracer.h"
 #include "train/batch_source.h"
 #include "train/evaluator.h"
@@ -42,6 +43,7 @@ class Trainer::Impl {
   std::string learnt() const { return setup_.policy->learnt(); }
   PlanReport plan() const;
   std::vector<LayerReport> profile(int steps);
+  void record(int steps, const std::string& path);
 
  private:
   Stepper& first() { return steppers_.first(); }
@@ -78,6 +80,7 @@ class Trainer::Impl {
   std::string note_;                // for the next report
   std::int64_t plans_ = 1;          // used so far
   std::unique_ptr<Tracer> tracer_;  // null: no trace is wanted
+  RecordingWriter* recorder_ = nullptr;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<BatchSource> batches_;
   static constexpr std::int64_t kTimedStep = 2;  // the first one pays for cold memory
