@@ -48,6 +48,16 @@ class Oracle {
     if (const auto schedule = walk(p_, uses_, options_.budget, rules)) offer(runs_of(*schedule));
   }
 
+  // What the bound's cut drops is made again when backward first reads it.
+  void offer_cut(std::int64_t work) {
+    if (options_.bound == nullptr || options_.bound->is_resident.empty()) return;
+    std::vector<bool> is_dropped = options_.bound->is_resident;
+    is_dropped.flip();
+    std::vector<OpIndex> runs = runs_with_drops(p_, options_.bound->turn, is_dropped);
+    offer(evict_until_it_fits(p_, uses_, std::move(runs),
+                              {.budget = options_.budget, .work = work, .is_over = options_.is_over}));
+  }
+
   void find_starts() {
     walk_by({.is_dtr = true});
     const std::vector<double> prices = even_prices(p_);
@@ -55,6 +65,7 @@ class Oracle {
     for (OpIndex i = 0; i < all.size(); ++i) all[i] = i;
     const std::int64_t work = 2000 * static_cast<std::int64_t>(p_.tensors.size()) + 100'000;
     offer(evict_until_it_fits(p_, uses_, all, {.budget = options_.budget, .work = work, .is_over = options_.is_over}));
+    offer_cut(work);
     for (const double wait : {1.0, 0.5}) {
       for (const double used : {1.0, 0.2, 0.0}) {
         if (options_.is_over() || (options_.is_fast && !starts_.empty())) break;
