@@ -102,6 +102,11 @@ OpIndex turn_of(const Problem& problem, const Uses& uses) {
   return all.empty() ? 0 : std::min<OpIndex>(Sequence(problem, uses, all, 0).peak_slot(), all.back());
 }
 
+bool is_chain(const Problem& problem, const Uses& uses) {
+  const OpIndex turn = turn_of(problem, uses);
+  return narrow_places(problem, uses, turn).size() * 10 >= std::size_t{turn} * 8;
+}
+
 std::vector<OpIndex> runs_with_drops(const Problem& problem, OpIndex turn, const std::vector<bool>& is_dropped) {
   std::vector<bool> is_absent(problem.tensors.size());
   Recaller recaller(problem, is_absent);

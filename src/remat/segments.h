@@ -21,6 +21,9 @@ std::vector<OpIndex> segment_runs(const Problem& problem, const Uses& uses, std:
 // Drops by bytes freed per added time, until the budget holds or nothing is left to drop: then the smallest found.
 std::vector<OpIndex> greedy_runs(const Problem& problem, const Uses& uses, std::int64_t budget);
 
+// Nearly every forward op hands one tensor on, and nothing else passes it by.
+bool is_chain(const Problem& problem, const Uses& uses);
+
 // The peak of these runs with each tensor freed as early as can be.
 std::int64_t peak_of(const Problem& problem, const Uses& uses, const std::vector<OpIndex>& runs);
 

@@ -78,7 +78,7 @@ class Solver {
     }
     auto runs = oracle_runs(
         p_, uses_,
-        {.budget = p_.budget, .bound_ms = bound_.ms * (1 + kSame), .is_fast = options_.is_fast, .is_over = over(0.85)});
+        {.budget = p_.budget, .bound_ms = bound_.ms * (1 + kSame), .is_fast = options_.is_fast, .is_over = over(0.7)});
     return runs ? std::move(*runs) : all_;
   }
 
