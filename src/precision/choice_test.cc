@@ -23,7 +23,7 @@ Statistics with_outliers(float size) {
 TEST(Choice, RefusesBadSettings) {
   PrecisionConfig good;
   EXPECT_NO_THROW(check(good));
-  for (const double target : {0.0, -1.0, std::nan(""), INFINITY}) {
+  for (const double target : {0.0, -1.0, std::nan(""), HUGE_VAL}) {
     PrecisionConfig c = good;
     c.target_accuracy = target;
     EXPECT_THROW(check(c), UserError);
@@ -107,17 +107,18 @@ TEST(LevelKeeper, FollowsTheDataUpAndDown) {
   keeper.observe(smooth(1));
   keeper.observe(smooth(2));
   ASSERT_EQ(keeper.level(), Level::kInt4);
-  // At 2000 the step of INT8 is 8 deviations; the mean square is mostly that of the outliers, so raise the stakes.
-  keeper.set_sensitivity(100);
   keeper.observe(with_outliers(100));
   EXPECT_EQ(keeper.level(), Level::kInt8);
   keeper.observe(with_outliers(100));
   EXPECT_EQ(keeper.level(), Level::kInt8);
-  keeper.set_sensitivity(100000);
+  keeper.set_sensitivity(1e6);  // even BF16 is too coarse: one level at a time
   keeper.observe(with_outliers(100));
   EXPECT_EQ(keeper.level(), Level::kBf16);
+  keeper.observe(with_outliers(100));
+  EXPECT_EQ(keeper.level(), Level::kFp32);
   keeper.set_sensitivity(1);
   keeper.observe(smooth(3));
+  EXPECT_EQ(keeper.level(), Level::kInt8);  // the window still remembers the outliers
   keeper.observe(smooth(4));
   EXPECT_EQ(keeper.level(), Level::kInt4);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "precision/codec_format.h"
 #include "precision/statistics_simd.h"
 
 namespace neap::precision {
@@ -64,8 +65,9 @@ double between_steps(const float* x, float lo, float factor) {
   float sums[kSums] = {};
   for (std::int64_t i = 0; i < kGroup; i += kSums) {
     for (int l = 0; l < kSums; ++l) {
-      const float place = (x[i + l] - lo) * factor;
-      const float f = place - static_cast<float>(static_cast<std::int32_t>(place));
+      // Whole numbers of 2^-16 steps, as in the codec: what lies on the grid has f = 0.
+      const auto place = static_cast<std::int32_t>((x[i + l] - lo) * factor + 0.5F);
+      const float f = static_cast<float>(place & 0xFFFF) * 0x1p-16F;
       sums[l] += f * (1 - f);
     }
   }
@@ -86,11 +88,11 @@ class Sample {
       if (std::isfinite(x[i])) bins_[place > 0 ? static_cast<std::size_t>(std::min(place, kBins - 1.0F)) : 0] += 1;
     }
     const float range = group.max - group.min;
-    if (n < kGroup || group.nan + group.infinite > 0 || !(range > 0) || range > kWidest) return;
+    if (n < kGroup || group.nan + group.infinite > 0 || !(range > 0) || range > kMaxRange) return;
     const double square = static_cast<double>(range) * range;
     weight_ += square * static_cast<double>(kGroup);
     for (const Level level : {Level::kInt8, Level::kInt4, Level::kBit}) {
-      const float factor = static_cast<float>(steps(level)) / range;
+      const float factor = kFine * static_cast<float>(steps(level)) / range;
       places_[index_of(level)] += std::isfinite(factor) ? square * between_steps(x, group.min, factor) : 0;
     }
   }
@@ -103,7 +105,6 @@ class Sample {
   }
 
  private:
-  static constexpr float kWidest = 0x1p64F;
   static constexpr double kSmooth = 1.0 / 6;  // where there is no whole group
 
   float min_;

@@ -8,7 +8,9 @@ namespace {
 constexpr int kGroup = 256;
 constexpr int kRun = 16;  // partial sums, whatever the length of a vector
 constexpr int kParts = kRun / kLanes;
-constexpr float kHuge = 0x1p56F;  // beyond, a group's squares could overflow a float
+// Outside of these a group's squares could overflow or vanish in a float.
+constexpr float kHuge = 0x1p56F;
+constexpr float kTiny = 0x1p-48F;
 
 NEAP_VM float min_of(const vf* v) {
   vf all = v[0];
@@ -101,19 +103,32 @@ NEAP_VM Group fast_group(const float* x, float low, float high) {
   const float max = max_of(most);
   const float total = sum_of(sum);
   // A value that is NaN or infinite makes the sum so.
-  if (!(min >= -kHuge && max <= kHuge && total - total == 0)) return slow_group(x, kGroup, low, high);
+  const bool is_small = min > -kTiny && max < kTiny && (min != 0 || max != 0);
+  if (!(min >= -kHuge && max <= kHuge && total - total == 0) || is_small) return slow_group(x, kGroup, low, high);
   const float mean = total / kGroup;
+  vf rest[kParts] = {};
   vf square[kParts] = {};
 #pragma GCC unroll 2
   for (int i = 0; i < kGroup; i += kRun) {
 #pragma GCC unroll 4
     for (int p = 0; p < kParts; ++p) {
       const vf d = vload(x + i + p * kLanes) - mean;
+      rest[p] = rest[p] + d;
       square[p] = square[p] + d * d;
     }
   }
+  // The sum of d is what rounding left of the mean.
+  const double left = sum_of(rest);
+  const double squares = sum_of(square) - left * left / kGroup;
   const bool has_outliers = min < low || max > high;
-  return {0, 0, has_outliers ? count_outliers(x, low, high) : 0, kGroup, min, max, mean, sum_of(square)};
+  return {0,
+          0,
+          has_outliers ? count_outliers(x, low, high) : 0,
+          kGroup,
+          min,
+          max,
+          mean + left / kGroup,
+          squares > 0 ? squares : 0};
 }
 
 // Chan, Golub, LeVeque 1979.

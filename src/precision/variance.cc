@@ -15,9 +15,10 @@ namespace {
 constexpr double kMantissa = 0.45;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-double half_variance(const Statistics& s, double greatest_half, double step, double smallest) {
+// Values from `over` on become infinite; a tensor below `under` has hardly a bit left.
+double half_variance(const Statistics& s, double over, double under, double step, double smallest) {
   const double greatest = std::max(std::fabs(static_cast<double>(s.min)), std::fabs(static_cast<double>(s.max)));
-  if (greatest >= greatest_half) return kInfinity;
+  if (greatest >= over || (greatest > 0 && greatest < under)) return kInfinity;
   return (s.mean_square * kMantissa * step * step + (s.mean_square > 0 ? smallest * smallest : 0)) / 12;
 }
 
@@ -35,8 +36,8 @@ double added_variance(Level level, const Statistics& s) {
   if (level == Level::kFp32) return 0;
   if (s.nan + s.infinite > 0) return kInfinity;
   switch (level) {
-    case Level::kFp16: return half_variance(s, 65520, 0x1p-10, 0x1p-24);
-    case Level::kBf16: return half_variance(s, 0x1.ffp127, 0x1p-7, 0x1p-133);
+    case Level::kFp16: return half_variance(s, 65520, 0x1p-24, 0x1p-10, 0x1p-24);
+    case Level::kBf16: return half_variance(s, 0x1.ffp127, 0x1p-126, 0x1p-7, 0x1p-133);
     default: return grouped_variance(level, s);
   }
 }
