@@ -49,6 +49,7 @@ struct TrainOptions {
   std::string device = "cpu";
   int threads = 0;                  // 0: as many as there are
   std::string budget;               // "512MiB", "50%", "min"; empty: none
+  std::string budget_schedule;      // STEP:SIZE,...: from that step on the budget is another one
   std::string policy = "adaptive";  // adaptive, store-all, spill
   std::string spill_dir;            // where the spill file lies (it has no name); empty: the system's temporary folder
   std::int64_t host_ram = 0;        // bytes of RAM beside the arena that spilled tensors may use, before the disk
@@ -68,7 +69,8 @@ struct TrainOptions {
   std::string checkpoint;                 // folder
   std::int64_t checkpoint_every = 100;
   bool resume = false;
-  bool guard = false;  // fault on any access above the arena
+  bool synchronous_planning = false;  // for tests: a run waits for its plans, so that they come at the same step always
+  bool guard = false;                 // fault on any access above the arena
   // Memory of the application's, which outlives the trainer, to hold the arena: weights, gradients, optimizer state,
   // everything that steps need. It is a budget too. Empty: the trainer maps its own.
   std::span<std::byte> reservation;
@@ -88,6 +90,7 @@ struct StepReport {
   std::int64_t spilled_bytes = 0;
   double recomputed_ms = 0;
   std::int64_t encoded_bytes = 0;
+  std::string note;  // what the user should know of; empty: nothing
 };
 
 struct EvalReport {
@@ -114,6 +117,7 @@ struct Summary {
   double steering_share = 0;
   std::int64_t rss_peak_bytes = 0;
   double planning_ms = 0;
+  std::int64_t plan_swaps = 0;  // plans that took another's place between two steps
   std::string numerics_id;
   std::int64_t context_bytes = 0;
   float loss_last = 0;
@@ -180,6 +184,12 @@ class Trainer {
   void save(const std::string& path) const;
   // A checkpoint in TrainOptions::checkpoint, from which a run goes on to the same bits.
   void checkpoint() const;
+
+  // From the next step on: bytes, "512MiB", "50%", "min+10%". Any thread may call it. UserError when malformed. A
+  // budget below the minimum is taken as the minimum; returns what will hold.
+  std::int64_t set_budget(std::string_view text);
+  // Physical memory that the arena takes now.
+  std::int64_t resident_bytes() const;
 
   Summary summary() const;
   PlanReport plan() const;

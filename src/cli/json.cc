@@ -47,6 +47,7 @@ Json to_json(const Summary& s) {
           {"steering_share", s.steering_share},
           {"rss_peak_bytes", s.rss_peak_bytes},
           {"planning_ms", s.planning_ms},
+          {"plan_swaps", s.plan_swaps},
           {"numerics_id", s.numerics_id},
           {"context_bytes", s.context_bytes},
           {"loss_last", number(s.loss_last)},

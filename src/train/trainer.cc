@@ -55,6 +55,20 @@ SpillOptions spill_options(const TrainOptions& o) {
           .corrupt_read = o.spill_fault};
 }
 
+std::optional<std::int64_t> room_of(const TrainOptions& o) {
+  if (o.reservation.empty()) return std::nullopt;
+  return static_cast<std::int64_t>(aligned_part(o.reservation).size());
+}
+
+SpillCounters counters_of(Stepper& stepper) { return stepper.store() ? stepper.store()->counters() : SpillCounters{}; }
+
+// How fast the transfers between the two were.
+Link link_of(const SpillCounters& before, const SpillCounters& after) {
+  const auto rate = [](std::int64_t bytes, double ms) { return ms > 0 ? static_cast<double>(bytes) / ms : 0; };
+  return {rate(after.written_bytes - before.written_bytes, after.write_ms - before.write_ms),
+          rate(after.read_bytes - before.read_bytes, after.read_ms - before.read_ms)};
+}
+
 // Each has kernels of its own; lengths come in buckets, so that there are few.
 constexpr std::size_t kMostShapes = 32;
 
@@ -70,7 +84,12 @@ double StepTimes::median() const {
 }
 
 Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& options, const OpenData& open)
-    : options_(options), setup_(make_setup(std::move(model), options)), steppers_(kMostShapes) {
+    : options_(options),
+      setup_(make_setup(std::move(model), options)),
+      budget_({setup_.plan.state_bytes, setup_.store_all_bytes, setup_.min_bytes}, setup_.budget, room_of(options),
+              options.budget_schedule),
+      steering_(setup_, options.synchronous_planning, budget_.coming(0)),
+      steppers_(kMostShapes) {
   refuse_what_does_not_fit(setup_.plan.peak_bytes);
   const Graph& longest = setup_.program->graph;
   DataSources data = open(options_, setup_.spec, longest);
@@ -79,10 +98,11 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
     evaluator_ = std::make_unique<Evaluator>(
         setup_.spec, std::move(data.evaluation), *setup_.device,
         [&](const Graph& graph) { return shared_layout(longest, setup_.plan, graph); }, options_.own_kernels);
+    refuse_what_does_not_fit(evaluator_->peak_bytes());
+    budget_.raise_minimum(evaluator_->peak_bytes());
   }
   make_arena();
-  steppers_.add(std::make_unique<Stepper>(setup_.shape, setup_.program, setup_.plan, layout_of(setup_.plan, longest),
-                                          *setup_.device, *arena_, spill_options(options_)));
+  add_stepper(setup_.shape, setup_.program, layout_of(setup_.plan, longest), {setup_.plan});
   load_state();
   peak_ = first().executor().peak_bytes();
   batches_->start(step_);
@@ -92,26 +112,43 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
 void Trainer::Impl::make_arena() {
   const std::int64_t bytes = std::max(setup_.plan.peak_bytes, evaluator_ ? evaluator_->peak_bytes() : 0);
   if (!options_.reservation.empty()) {
-    refuse_what_does_not_fit(bytes);
     arena_ = setup_.device->arena_in(options_.reservation);
     return;
   }
-  arena_ = setup_.device->make_arena(std::max(bytes, setup_.store_all_bytes), options_.guard);
-  arena_->resize(std::max(bytes, std::min(setup_.budget.value_or(0), arena_->capacity())));
+  const std::int64_t most = std::max(bytes, setup_.store_all_bytes);
+  const bool is_varying = options_.lengths != "fixed" || !options_.length_schedule.empty();
+  arena_ = setup_.device->make_arena(is_varying ? most + most / 4 : most, options_.guard);
+  arena_->resize(bytes);
+  fit_arena(bytes);
+}
+
+// All of the budget may be used, and nothing above it can be. Without one, the arena only grows.
+void Trainer::Impl::fit_arena(std::int64_t least) {
+  const std::int64_t bytes = budget() ? std::min(*budget(), arena_->capacity()) : std::max(least, arena_->bytes());
+  if (bytes != arena_->bytes()) arena_->resize(bytes);
 }
 
 Stepper& Trainer::Impl::stepper_for(std::int64_t length) {
   const BatchShape shape{setup_.shape.batch, length > 0 ? length : setup_.shape.length};
-  Stepper* known = steppers_.find(shape);
-  return known != nullptr ? *known : add_stepper(shape);
+  if (Stepper* known = steppers_.find(shape)) {
+    steering_.fit(*known, budget());
+    return *known;
+  }
+  auto program = prepare_length(setup_, options_, shape.length);
+  steering_.scale_guesses(*program);
+  StateLayout layout = shared_layout(graph(), first().plan(), program->graph);
+  Steering::NewPlan plan = steering_.plan_new(shape, *program, layout, budget());
+  fit_arena(plan.plan.peak_bytes);
+  return add_stepper(shape, std::move(program), std::move(layout), std::move(plan));
 }
 
-Stepper& Trainer::Impl::add_stepper(BatchShape shape) {
-  auto program = prepare_length(setup_, options_, shape.length);
-  StateLayout layout = shared_layout(graph(), first().plan(), program->graph);
-  Plan plan = plan_within(*setup_.policy, {program->graph, program->costs, setup_.link, &layout}, setup_.budget);
-  return steppers_.add(std::make_unique<Stepper>(shape, std::move(program), std::move(plan), std::move(layout),
-                                                 *setup_.device, *arena_, spill_options(options_)));
+Stepper& Trainer::Impl::add_stepper(BatchShape shape, std::shared_ptr<Program> program, StateLayout layout,
+                                    Steering::NewPlan plan) {
+  Stepper& out =
+      steppers_.add(std::make_unique<Stepper>(shape, std::move(program), std::move(plan.plan), std::move(layout),
+                                              *setup_.device, *arena_, spill_options(options_)));
+  if (!plan.is_quick) out.steered.planned_for = budget().value_or(kNoBudget);
+  return out;
 }
 
 void Trainer::Impl::enter(Stepper& stepper) {
@@ -120,24 +157,47 @@ void Trainer::Impl::enter(Stepper& stepper) {
   stepper.enter();
 }
 
+// Between steps. Returns what the user should know.
+std::string Trainer::Impl::steer() {
+  const auto start = Clock::now();
+  std::string note;
+  if (budget_.advance(step_ + 1)) note = change_budget();
+  steering_.swap_in(steppers_, *arena_, budget(), note);
+  steering_ms_ += ms_since(start);
+  return note;
+}
+
+std::string Trainer::Impl::change_budget() {
+  fit_arena(0);
+  if (budget_.asked() == budget()) return {};
+  return fmt::format("the budget of {} is below the minimum of {} ({} of it state); training goes on at the minimum",
+                     human_bytes(budget_.asked().value_or(0)), human_bytes(budget_.minimum()),
+                     human_bytes(first().plan().state_bytes));
+}
+
 StepReport Trainer::Impl::advance() {
   const auto start = Clock::now();
+  std::string note = steer();
   const BatchInfo batch = batches_->next();
   Stepper& stepper = stepper_for(batch.length);
   enter(stepper);
-  const std::int64_t spilled_before = stepper.store() ? stepper.store()->counters().written_bytes : 0;
+  const SpillCounters before = counters_of(stepper);
+  const auto run_start = Clock::now();
   write_inputs(stepper);
   run_step(stepper);
   stepper.executor().read(stepper.loss(), &loss_);
+  const double run_ms = ms_since(run_start);
   const double ms = ms_since(start);
-  const std::int64_t spilled = stepper.store() ? stepper.store()->counters().written_bytes - spilled_before : 0;
   ++step_;
-  ++steps_here_;
   times_.add(ms);
+  training_ms_ += run_ms;
+  const SpillCounters after = counters_of(stepper);
   const std::int64_t peak = stepper.executor().peak_bytes();
   peak_ = std::max(peak_, peak);
-  if (setup_.budget && peak > *setup_.budget) ++violations_;
-  if (steps_here_ == kTimedStep) learn_costs(stepper);
+  if (budget() && peak > *budget()) ++violations_;
+  const auto steer_start = Clock::now();
+  steering_.after_step(stepper, steppers_, run_ms, timed_, timed_.empty() ? Link{} : link_of(before, after), budget());
+  steering_ms_ += ms_since(steer_start);
   return {.step = step_,
           .loss = loss_,
           .step_ms = ms,
@@ -145,8 +205,9 @@ StepReport Trainer::Impl::advance() {
           .length = stepper.shape().length,
           .tokens = batch.tokens > 0 ? batch.tokens : stepper.shape().batch * stepper.shape().length,
           .peak_bytes = peak,
-          .budget_bytes = setup_.budget,
-          .spilled_bytes = spilled};
+          .budget_bytes = budget(),
+          .spilled_bytes = after.written_bytes - before.written_bytes,
+          .note = std::move(note)};
 }
 
 // A step whose spilled bytes are lost is run again from its inputs: up to then it has changed nothing that stays.
@@ -154,7 +215,8 @@ void Trainer::Impl::run_step(Stepper& stepper) {
   constexpr int kAttempts = 3;
   for (int attempt = 1;; ++attempt) {
     try {
-      if (stepper.store() && steps_here_ + 1 == kTimedStep) {
+      timed_.clear();
+      if (steering_.wants_times(stepper, budget())) {
         stepper.executor().run_timed(timed_);
       } else {
         stepper.executor().run();
@@ -173,23 +235,6 @@ void Trainer::Impl::run_step(Stepper& stepper) {
       write_inputs(stepper);
     }
   }
-}
-
-// The plan was made with guesses; now there are times. What the disk takes comes from the transfers so far.
-void Trainer::Impl::learn_costs(Stepper& stepper) {
-  if (!stepper.store()) return;
-  Costs& costs = stepper.program()->costs;
-  for (std::size_t i = 0; i < stepper.plan().instructions.size(); ++i) {
-    const Instruction& in = stepper.plan().instructions[i];
-    if (!is_transfer(in.action)) costs.ms[in.node.index] = timed_[i];
-  }
-  const SpillCounters c = stepper.store()->counters();
-  if (c.write_ms > 0) setup_.link.write_bytes_per_ms = static_cast<double>(c.written_bytes) / c.write_ms;
-  if (c.read_ms > 0) setup_.link.read_bytes_per_ms = static_cast<double>(c.read_bytes) / c.read_ms;
-  const auto start = Clock::now();
-  Plan plan = plan_within(*setup_.policy, {stepper.graph(), costs, setup_.link, &stepper.layout()}, setup_.budget);
-  setup_.planning_ms += ms_since(start);
-  if (plan.peak_bytes <= arena_->bytes()) stepper.swap(std::move(plan));
 }
 
 EvalReport Trainer::Impl::evaluate() {
@@ -220,15 +265,17 @@ Summary Trainer::Impl::summary() const {
           .policy = options_.policy,
           .steps = step_,
           .batch = setup_.spec.batch(),
-          .budget_bytes = setup_.budget,
+          .budget_bytes = budget(),
           .peak_bytes = peak_,
           .store_all_bytes = setup_.store_all_bytes,
           .state_bytes = first().plan().state_bytes,
-          .min_budget_bytes = setup_.min_bytes,
+          .min_budget_bytes = budget_.minimum(),
           .violations = violations_,
           .median_step_ms = times_.median(),
+          .steering_share = training_ms_ > 0 ? (steering_ms_ + steering_.overhead_ms()) / training_ms_ : 0,
           .rss_peak_bytes = rss_peak(),
           .planning_ms = setup_.planning_ms,
+          .plan_swaps = steering_.swaps(),
           .numerics_id = setup_.program->numerics_id,
           .loss_last = loss_,
           .weights_hash = fmt::format("{:016x}", hash_of(inside_tensors(graph(), first().executor(), Kept::kWeights)))};
@@ -309,6 +356,8 @@ StepReport Trainer::advance() { return impl_->advance(); }
 EvalReport Trainer::evaluate() { return impl_->evaluate(); }
 void Trainer::save(const std::string& path) const { impl_->save(path); }
 void Trainer::checkpoint() const { impl_->checkpoint(); }
+std::int64_t Trainer::set_budget(std::string_view text) { return impl_->set_budget(text); }
+std::int64_t Trainer::resident_bytes() const { return impl_->resident_bytes(); }
 Summary Trainer::summary() const { return impl_->summary(); }
 PlanReport Trainer::plan() const { return impl_->plan(); }
 std::vector<LayerReport> Trainer::profile(int steps) { return impl_->profile(steps); }

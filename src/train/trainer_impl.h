@@ -8,8 +8,10 @@
 
 #include "neap/train.h"
 #include "train/batch_source.h"
+#include "train/budget_control.h"
 #include "train/evaluator.h"
 #include "train/setup.h"
+#include "train/steering.h"
 #include "train/steppers.h"
 
 namespace neap {
@@ -37,6 +39,8 @@ class Trainer::Impl {
   Summary summary() const;
   PlanReport plan() const;
   std::vector<LayerReport> profile(int steps);
+  std::int64_t set_budget(std::string_view text) { return budget_.ask(text); }
+  std::int64_t resident_bytes() const { return arena_->resident_bytes(); }
 
  private:
   Stepper& first() { return steppers_.first(); }
@@ -46,15 +50,20 @@ class Trainer::Impl {
   void refuse_what_does_not_fit(std::int64_t bytes) const;
   void make_arena();
   Stepper& stepper_for(std::int64_t length);
-  Stepper& add_stepper(BatchShape shape);
+  Stepper& add_stepper(BatchShape shape, std::shared_ptr<Program> program, StateLayout layout, Steering::NewPlan plan);
   void enter(Stepper& stepper);
   void write_inputs(Stepper& stepper);
   void run_step(Stepper& stepper);
-  void learn_costs(Stepper& stepper);
+  std::optional<std::int64_t> budget() const { return budget_.effective(); }
+  std::string steer();
+  std::string change_budget();
+  void fit_arena(std::int64_t least);
   void load_state();
 
   TrainOptions options_;
   Setup setup_;
+  BudgetControl budget_;
+  Steering steering_;
   std::unique_ptr<Arena> arena_;
   Steppers steppers_;
   Stepper* active_ = nullptr;  // whose turn it was last
@@ -62,14 +71,14 @@ class Trainer::Impl {
   std::int64_t replays_ = 0;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<BatchSource> batches_;
-  static constexpr std::int64_t kTimedStep = 2;  // the first one pays for cold memory
   std::int64_t step_ = 0;
-  std::int64_t steps_here_ = 0;  // without those before a resume
   std::int64_t peak_ = 0;
   std::int64_t violations_ = 0;
   double lr_ = 0;
   float loss_ = 0;
   StepTimes times_;
+  double training_ms_ = 0;
+  double steering_ms_ = 0;  // of this thread, planning apart
 };
 
 }  // namespace neap
