@@ -48,8 +48,9 @@ struct TrainOptions {
   std::int64_t image = 0;
   std::uint64_t seed = 0;
   std::string device = "cpu";
-  int threads = 0;     // 0: as many as there are
-  std::string budget;  // "512MiB", "50%", "min"; empty: none
+  int threads = 0;              // 0: as many as there are
+  std::string budget;           // "512MiB", "50%", "min"; empty: none
+  std::string budget_schedule;  // STEP:SIZE,...: from that step on the budget is another one
   // adaptive, oracle, store-all, every-layer, sqrt, greedy, dtr, spill
   std::string policy = "adaptive";
   CheckpointingOptions checkpointing;
@@ -75,7 +76,8 @@ struct TrainOptions {
   std::string checkpoint;                 // folder
   std::int64_t checkpoint_every = 100;
   bool resume = false;
-  bool guard = false;  // fault on any access above the arena
+  bool synchronous_planning = false;  // for tests: a run waits for its plans, so that they come at the same step always
+  bool guard = false;                 // fault on any access above the arena
   // Memory of the application's, which outlives the trainer, to hold the arena: weights, gradients, optimizer state,
   // everything that steps need. It is a budget too. Empty: the trainer maps its own.
   std::span<std::byte> reservation;
@@ -124,8 +126,8 @@ struct Summary {
   double steering_share = 0;
   std::int64_t rss_peak_bytes = 0;
   double planning_ms = 0;
-  std::int64_t plans = 0;    // used so far: another one when what was measured calls for it
-  std::int64_t replays = 0;  // of steps whose spilled bytes were lost
+  std::int64_t plan_swaps = 0;  // plans that took another's place between two steps
+  std::int64_t replays = 0;     // of steps whose spilled bytes were lost
   std::string numerics_id;
   std::int64_t context_bytes = 0;
   float loss_last = 0;
@@ -203,6 +205,11 @@ class Trainer {
   // The last steps as a file for ui.perfetto.dev: calls, transfers, live bytes, and who had which piece of the arena.
   // Needs TrainOptions::trace.
   void write_trace(const std::string& path) const;
+  // From the next step on: bytes, "512MiB", "50%", "min+10%". Any thread may call it. UserError when malformed. A
+  // budget below the minimum is taken as the minimum; returns what will hold.
+  std::int64_t set_budget(std::string_view text);
+  // Physical memory that the arena takes now.
+  std::int64_t resident_bytes() const;
 
   Summary summary() const;
   // What the agent has learnt, for CheckpointingOptions::learnt of another run; empty: the policy does not learn.

@@ -51,7 +51,7 @@ Json to_json(const Summary& s) {
           {"steering_share", s.steering_share},
           {"rss_peak_bytes", s.rss_peak_bytes},
           {"planning_ms", s.planning_ms},
-          {"plans", s.plans},
+          {"plan_swaps", s.plan_swaps},
           {"replays", s.replays},
           {"numerics_id", s.numerics_id},
           {"context_bytes", s.context_bytes},
