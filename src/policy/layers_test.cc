@@ -9,7 +9,7 @@
 #include "neap/layers.h"
 #include "plan/validate.h"
 #include "policy/chain.h"
-#include "train/optimizer.h"
+#include "autodiff/optimizer.h"
 
 namespace neap {
 namespace {

@@ -17,7 +17,11 @@ double thread_cpu_ms() {
 }
 
 // Nice and no idle class: under full load that one gets next to nothing, and plans would come when nobody needs them.
-void be_modest() { setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19); }
+// All cores are busy with training: at the lowest priority a plan would come a hundred steps later. What planning takes
+// is lost to training either way.
+constexpr int kNice = 5;
+
+void be_modest() { setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice); }
 
 }  // namespace
 
