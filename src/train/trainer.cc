@@ -168,6 +168,7 @@ std::string Trainer::Impl::steer() {
 }
 
 std::string Trainer::Impl::change_budget() {
+  setup_.budget = budget();
   fit_arena(0);
   if (budget_.asked() == budget()) return {};
   return fmt::format("the budget of {} is below the minimum of {} ({} of it state); training goes on at the minimum",
