@@ -25,14 +25,14 @@ constexpr const char* kLstm = "lstm-lm:hidden=64,vocab=64,dropout=0.1";
 constexpr const char* kGru = "gru-lm:hidden=64,vocab=64";
 constexpr const char* kGpt = "gpt-mini:layers=2,width=64,heads=2,dropout=0.1";
 
-struct Run {
+struct Record {
   std::vector<StepReport> steps;
   Summary summary;
 };
 
-Run run(const TrainOptions& options) {
+Record run(const TrainOptions& options) {
   Trainer trainer(options);
-  Run out;
+  Record out;
   while (trainer.step() < options.steps) out.steps.push_back(trainer.advance());
   out.summary = trainer.summary();
   return out;
@@ -42,7 +42,7 @@ TEST(VaryingLengths, BatchesDifferAndEachFitsTheBudgetToTheSameBits) {
   for (const char* model : {kLstm, kGru, kGpt}) {
     TrainOptions options = tiny(model, 12);
     options.lengths = "varying";
-    const Run stored = run(options);
+    const Record stored = run(options);
     std::set<std::int64_t> lengths;
     for (const StepReport& s : stored.steps) {
       lengths.insert(s.length);
@@ -54,7 +54,7 @@ TEST(VaryingLengths, BatchesDifferAndEachFitsTheBudgetToTheSameBits) {
     options.guard = true;
     for (const char* budget : {"min", "min+10%", "60%"}) {
       options.budget = budget;
-      const Run spilled = run(options);
+      const Record spilled = run(options);
       EXPECT_EQ(spilled.summary.weights_hash, stored.summary.weights_hash) << model << " " << budget;
       EXPECT_EQ(spilled.summary.violations, 0);
       for (const StepReport& s : spilled.steps) EXPECT_LE(s.peak_bytes, *s.budget_bytes) << model << " " << budget;
@@ -95,7 +95,7 @@ TEST(VaryingLengths, ResumedInTheMiddleGivesTheBitsOfAnUnbrokenRun) {
   TrainOptions options = tiny(kLstm, 9);
   options.lengths = "varying";
   options.length_schedule = "6:32";
-  const Run whole = run(options);
+  const Record whole = run(options);
   options.checkpoint = folder / "run";
   {
     Trainer first(options);
@@ -104,7 +104,7 @@ TEST(VaryingLengths, ResumedInTheMiddleGivesTheBitsOfAnUnbrokenRun) {
     first.advance();  // lost
   }
   options.resume = true;
-  const Run rest = run(options);
+  const Record rest = run(options);
   EXPECT_EQ(rest.steps.size(), 5U);
   EXPECT_EQ(rest.summary.weights_hash, whole.summary.weights_hash);
   for (std::size_t i = 0; i < 5; ++i) {
@@ -118,7 +118,7 @@ TEST(VaryingLengths, ResumedInTheMiddleGivesTheBitsOfAnUnbrokenRun) {
 TEST(VaryingLengths, JumpWhereTheScheduleSays) {
   TrainOptions options = tiny(kGpt, 6);
   options.length_schedule = "1:16,4:40";
-  const Run r = run(options);
+  const Record r = run(options);
   for (int i = 0; i < 6; ++i) EXPECT_EQ(r.steps[static_cast<std::size_t>(i)].length, i < 3 ? 16 : 40) << i;
   EXPECT_LT(r.steps[0].peak_bytes, r.steps[5].peak_bytes);
 }
@@ -147,7 +147,7 @@ TEST(VaryingLengths, TheMinimumIsThatOfTheLongestAtLeast) {
 TEST(Budgets, ChangedAtRandomStepsChangeNoBit) {
   TrainOptions options = tiny(kLstm, 20);
   options.lengths = "varying";
-  const Run stored = run(options);
+  const Record stored = run(options);
   options.policy = "spill";
   for (const bool synchronous : {true, false}) {
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
@@ -170,7 +170,7 @@ TEST(Budgets, ChangedAtRandomStepsChangeNoBit) {
 TEST(Budgets, HalvedAndRestoredThePeakFollowsAndThePagesGo) {
   TrainOptions options = tiny("lstm-lm:hidden=128,vocab=64", 12);
   options.batch = 16;
-  const Run stored = run(options);
+  const Record stored = run(options);
   options.policy = "spill";
   options.budget_schedule = "5:min,9:100%";
   options.guard = true;
@@ -193,7 +193,7 @@ TEST(Budgets, BelowTheMinimumARunGoesOnAtTheMinimumAndSaysSo) {
   TrainOptions options = tiny(kLstm, 4);
   options.policy = "spill";
   options.budget_schedule = "2:1KiB,4:100%";
-  const Run r = run(options);
+  const Record r = run(options);
   EXPECT_TRUE(r.steps[0].note.empty());
   EXPECT_NE(r.steps[1].note.find("minimum"), std::string::npos) << r.steps[1].note;
   EXPECT_TRUE(r.steps[2].note.empty());
@@ -222,9 +222,9 @@ TEST(Steering, PlansAgainWhenTimesAreKnown) {
   options.policy = "spill";
   options.budget = "min+10%";
   options.spill_write_rate = options.spill_read_rate = 3e8;
-  const Run r = run(options);
+  const Record r = run(options);
   options.synchronous_planning = false;
-  const Run beside = run(options);
+  const Record beside = run(options);
   EXPECT_EQ(r.summary.weights_hash, beside.summary.weights_hash);
   EXPECT_GT(beside.summary.steering_share, 0);
   EXPECT_LT(beside.summary.steering_share, 0.05);

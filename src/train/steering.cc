@@ -71,15 +71,19 @@ void Steering::swap_in(Steppers& steppers, const Arena& arena, const Budget& bud
     Stepper* const stepper = steppers.peek(answer->shape);
     if (stepper == nullptr) continue;
     if (!answer->plan) {
-      problems = fmt::format("a plan could not be made, the old one stays: {}", answer->error);
+      problems +=
+          fmt::format("{}a plan could not be made, the old one stays: {}", problems.empty() ? "" : "; ", answer->error);
       continue;
     }
     if (answer->budget != budget) {
       stepper->steered.keep(key_of(answer->budget), std::move(*answer->plan));
       continue;
     }
-    const bool fits = answer->plan->peak_bytes <= std::min(key_of(budget), arena.bytes());
-    if (!fits || *answer->plan == stepper->plan()) continue;
+    if (answer->plan->peak_bytes > std::min(key_of(budget), arena.bytes())) continue;
+    if (*answer->plan == stepper->plan()) {
+      stepper->steered.planned_for = key_of(budget);
+      continue;
+    }
     const auto ms = [&](const Plan& p) { return simulate(p, stepper->program()->costs, setup_.link).ms; };
     const bool is_for_this = stepper->steered.planned_for == key_of(budget);
     if (is_for_this && ms(*answer->plan) >= ms(stepper->plan())) continue;

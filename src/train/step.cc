@@ -40,6 +40,7 @@ void Trainer::Impl::steer() {
 }
 
 void Trainer::Impl::change_budget() {
+  setup_.budget = budget();
   fit_arena(0);
   if (budget_.asked() == budget()) return;
   note_ = fmt::format("the budget of {} is below the minimum of {} ({} of it state); training goes on at the minimum",

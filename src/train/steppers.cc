@@ -18,7 +18,8 @@ Stepper* Steppers::peek(const BatchShape& shape) {
 
 Stepper& Steppers::add(std::unique_ptr<Stepper> stepper) {
   if (first_ == nullptr) first_ = stepper.get();
-  while (all_.size() >= std::max<std::size_t>(most_, 2)) {
+  constexpr std::size_t kFewest = 3;  // the first, the one whose turn it was, and this one
+  while (all_.size() >= std::max(most_, kFewest)) {
     const auto oldest = std::find_if(all_.rbegin(), all_.rend(), [&](const auto& s) { return s.get() != first_; });
     all_.erase(std::next(oldest).base());
   }
