@@ -68,6 +68,9 @@ class Oracle {
     const std::int64_t work = 2000 * static_cast<std::int64_t>(p_.tensors.size()) + 100'000;
     offer(evict_until_it_fits(p_, uses_, all, {.budget = options_.budget, .work = work, .is_over = options_.is_over}));
     offer_cut(work);
+    offer(greedy_runs(p_, uses_, options_.budget));
+    offer(segment_runs(p_, uses_, 1));
+    offer(segment_runs(p_, uses_, 0));
     for (const bool is_wait_rooted : {false, true}) {
       for (const double used : {1.0, 0.2, 0.0}) {
         if (options_.is_over() || (options_.is_fast && !starts_.empty())) break;
@@ -85,7 +88,7 @@ class Oracle {
   void polish() {
     const auto size = static_cast<std::int64_t>(p_.tensors.size());
     const std::int64_t work =
-        (options_.is_fast ? 2'000'000 : 30'000'000 + 20'000 * size) / (is_chain(p_, uses_) ? 4 : 1);
+        (options_.is_fast ? 2'000'000 : 80'000'000 + 10'000 * size) / (is_chain(p_, uses_) ? 4 : 1);
     std::int64_t each = options_.is_fast ? work : work / 16;
     if (options_.is_fast) starts_.resize(1);
     for (std::uint64_t seed = 1;; ++seed) {

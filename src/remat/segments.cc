@@ -125,6 +125,7 @@ std::vector<OpIndex> runs_with_drops(const Problem& problem, OpIndex turn, const
 }
 
 std::vector<OpIndex> segment_runs(const Problem& problem, const Uses& uses, std::size_t group) {
+  if (problem.ops.empty()) return {};
   const OpIndex turn = turn_of(problem, uses);
   std::vector<OpIndex> ends = layer_ends(problem, uses, turn);
   if (group == 0) group = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(ends.size() + 1))));
