@@ -171,7 +171,8 @@ std::vector<OpIndex> greedy_runs(const Problem& problem, const Uses& uses, std::
   };
   std::vector<OpIndex> best = with_first(0);
   std::int64_t best_peak = peak_of(problem, uses, best);
-  const std::size_t stride = std::max<std::size_t>(1, order.size() / 64);
+  const std::size_t looks = std::clamp<std::size_t>(400'000 / (problem.ops.size() + 1), 8, 64);
+  const std::size_t stride = std::max<std::size_t>(1, order.size() / looks);
   for (std::size_t count = stride; best_peak > budget && count < order.size() + stride; count += stride) {
     std::vector<OpIndex> runs = with_first(std::min(count, order.size()));
     const std::int64_t peak = peak_of(problem, uses, runs);
