@@ -195,6 +195,9 @@ TEST(Solve, KeepsWhatCannotBeMadeAgain) {
   EXPECT_TRUE(a.feasible);
   EXPECT_TRUE(a.optimal);
   EXPECT_EQ(a.total_ms, 6);
+  const Answer dtr = solve(p, {.method = Method::kDtr});
+  expect_sound(p, dtr);
+  EXPECT_TRUE(dtr.feasible);
 }
 
 // Both are read before and after f, which leaves room for either: one is cheap and large, the other dear and small.
