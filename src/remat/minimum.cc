@@ -39,7 +39,12 @@ Smallest smallest_known(const Problem& problem, const Uses& uses, std::int64_t a
   Smallest best;
   for (OpIndex i = 0; i < problem.ops.size(); ++i) best.runs.push_back(i);
   best.peak = peak_of(problem, uses, best.runs);
-  best = smallest_walk(problem, uses, {.is_dtr = true}, kMostTimes, at_least, std::move(best), is_over);
+  best = smallest_walk(problem, uses, {.is_dtr = true}, kDtrMostTimes, at_least, std::move(best), is_over);
+  for (std::vector<OpIndex> runs :
+       {greedy_runs(problem, uses, 0), segment_runs(problem, uses, 1), segment_runs(problem, uses, 0)}) {
+    const std::int64_t peak = peak_of(problem, uses, runs);
+    if (peak < best.peak) best = {peak, std::move(runs)};
+  }
   for (const double used : {1.0, 0.2}) {
     best = smallest_walk(problem, uses, {.is_wait_rooted = used < 1, .used_ancestors = used}, kMostTimes, at_least,
                          std::move(best), is_over);

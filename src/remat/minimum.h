@@ -14,6 +14,8 @@ struct Smallest {
   std::vector<OpIndex> runs;
 };
 
+inline constexpr double kDtrMostTimes = 30;  // beyond that, DTR counts as out of memory
+
 using IsOver = std::function<bool()>;
 
 // By bisection between what no schedule can go below and what eager execution takes; a walk counts as possible while it

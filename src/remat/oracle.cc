@@ -9,6 +9,7 @@
 namespace neap::remat {
 namespace {
 
+constexpr double kMostTimes = 12;        // a walk that takes longer, in times of every op once, is no start
 constexpr double kCloseEnough = 1.0005;  // to the proven bound: the search ends
 
 struct Start {
@@ -45,9 +46,10 @@ class Oracle {
     double best = 1e300;
     for (const Start& s : starts_) best = std::min(best, s.ms);
     // A slow start may end up best, but not one that thrashes.
-    rules.most_ms = std::min(best * 2, baseline_ * 12 + 1);
+    const double most_times = rules.is_dtr ? kDtrMostTimes : kMostTimes;
+    rules.most_ms = std::min(best * 2, baseline_ * most_times + 1);
     rules.is_over = &options_.is_over;
-    rules.most_runs = 12 * p_.ops.size() + 100;
+    rules.most_runs = static_cast<std::size_t>(most_times) * p_.ops.size() + 100;
     if (const auto schedule = walk(p_, uses_, options_.budget, rules)) offer(runs_of(*schedule));
   }
 
@@ -68,6 +70,9 @@ class Oracle {
     const std::int64_t work = 2000 * static_cast<std::int64_t>(p_.tensors.size()) + 100'000;
     offer(evict_until_it_fits(p_, uses_, all, {.budget = options_.budget, .work = work, .is_over = options_.is_over}));
     offer_cut(work);
+    offer(greedy_runs(p_, uses_, options_.budget));
+    offer(segment_runs(p_, uses_, 1));
+    offer(segment_runs(p_, uses_, 0));
     for (const bool is_wait_rooted : {false, true}) {
       for (const double used : {1.0, 0.2, 0.0}) {
         if (options_.is_over() || (options_.is_fast && !starts_.empty())) break;
@@ -85,7 +90,7 @@ class Oracle {
   void polish() {
     const auto size = static_cast<std::int64_t>(p_.tensors.size());
     const std::int64_t work =
-        (options_.is_fast ? 2'000'000 : 30'000'000 + 20'000 * size) / (is_chain(p_, uses_) ? 4 : 1);
+        (options_.is_fast ? 2'000'000 : 150'000'000 + 10'000 * size) / (is_chain(p_, uses_) ? 4 : 1);
     std::int64_t each = options_.is_fast ? work : work / 16;
     if (options_.is_fast) starts_.resize(1);
     for (std::uint64_t seed = 1;; ++seed) {

@@ -125,6 +125,7 @@ std::vector<OpIndex> runs_with_drops(const Problem& problem, OpIndex turn, const
 }
 
 std::vector<OpIndex> segment_runs(const Problem& problem, const Uses& uses, std::size_t group) {
+  if (problem.ops.empty()) return {};
   const OpIndex turn = turn_of(problem, uses);
   std::vector<OpIndex> ends = layer_ends(problem, uses, turn);
   if (group == 0) group = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(ends.size() + 1))));
@@ -170,7 +171,8 @@ std::vector<OpIndex> greedy_runs(const Problem& problem, const Uses& uses, std::
   };
   std::vector<OpIndex> best = with_first(0);
   std::int64_t best_peak = peak_of(problem, uses, best);
-  const std::size_t stride = std::max<std::size_t>(1, order.size() / 64);
+  const std::size_t looks = std::clamp<std::size_t>(400'000 / (problem.ops.size() + 1), 8, 64);
+  const std::size_t stride = std::max<std::size_t>(1, order.size() / looks);
   for (std::size_t count = stride; best_peak > budget && count < order.size() + stride; count += stride) {
     std::vector<OpIndex> runs = with_first(std::min(count, order.size()));
     const std::int64_t peak = peak_of(problem, uses, runs);

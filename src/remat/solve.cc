@@ -18,8 +18,7 @@ namespace neap::remat {
 namespace {
 
 constexpr double kSame = 1e-9;  // of sums of times in different order
-constexpr double kDtrMostTimes = 30;
-constexpr int kPrices = 14;  // of cuts
+constexpr int kPrices = 14;     // of cuts
 constexpr std::int64_t kBoundWork = 100'000'000;
 constexpr std::int64_t kFastBoundWork = 1'000'000;
 
