@@ -36,22 +36,19 @@ std::optional<Plan> NewShapes::plan_by_pool(const PlanningProblem& problem, cons
   return std::move(outcome.plan);
 }
 
-Plan NewShapes::plan(const Policy& policy, const PlanningProblem& problem, std::optional<std::int64_t> budget,
-                     std::int64_t capacity, std::int64_t length) {
+std::optional<Plan> NewShapes::plan(const Policy& policy, const PlanningProblem& problem, std::int64_t capacity,
+                                    std::int64_t length) {
   unseen_.reset();
+  std::optional<Plan> plan;
   if (name_ != kExact) {
-    std::optional<Plan> plan = plan_by_pool(problem, {.capacity = std::min(budget.value_or(capacity), capacity),
-                                                      .layout = problem.layout,
-                                                      .length = length,
-                                                      .link = problem.link,
-                                                      .may_spill = &policy == &spill_policy()});
-    if (plan) {
-      ++from_pool_;
-      return std::move(*plan);
-    }
+    plan = plan_by_pool(problem, {.capacity = capacity,
+                                  .layout = problem.layout,
+                                  .length = length,
+                                  .link = problem.link,
+                                  .may_spill = &policy == &spill_policy()});
   }
-  ++from_policy_;
-  return plan_within(policy, problem, budget);
+  ++(plan ? from_pool_ : from_policy_);
+  return plan;
 }
 
 void NewShapes::note_step() {

@@ -17,10 +17,9 @@ class NewShapes {
   // the policy plans at once. UserError lists the names when there is none such.
   NewShapes(std::string predictor, std::uint64_t seed);
 
-  // Valid. `capacity` is what the arena has. The pool's plan where it fits (it spills only for the policy that does),
-  // else the policy's.
-  Plan plan(const Policy& policy, const PlanningProblem& problem, std::optional<std::int64_t> budget,
-            std::int64_t capacity, std::int64_t length);
+  // The pool's plan, valid and within the capacity (it spills only for the policy that does); none: it found none.
+  std::optional<Plan> plan(const Policy& policy, const PlanningProblem& problem, std::int64_t capacity,
+                           std::int64_t length);
   // A step of the shape planned last has run: the predictor learns its lifetimes, once.
   void note_step();
 
