@@ -11,7 +11,7 @@
 #include "plan/simulate.h"
 #include "plan/validate.h"
 #include "policy/layers.h"
-#include "train/optimizer.h"
+#include "autodiff/optimizer.h"
 #include "train/setup.h"
 
 namespace neap {
