@@ -86,6 +86,15 @@ TEST(Codec, NearestAgreesToo) {
   }
 }
 
+TEST(Codec, Fp32IsACopy) {
+  for (const std::int64_t n : {1, 1000, 100003}) {
+    const Floats x = wild_tensor(n, 3);
+    const Encoded e = encoded(Level::kFp32, x, kKey);
+    EXPECT_EQ(e.flags, 0U);
+    EXPECT_EQ(bits_of(decoded(Level::kFp32, e, n)), bits_of(x));
+  }
+}
+
 TEST(Codec, EveryHalfSurvives) {
   for (const Level level : {Level::kFp16, Level::kBf16}) {
     Encoded e = room_for(level, 65536);
