@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "cli/commands.h"
+#include "cli/control.h"
 #include "cli/output.h"
 #include "cli/train_flags.h"
 #include "core/bytes.h"
@@ -75,6 +76,21 @@ void print_end(const Summary& s, Progress& progress) {
                             s.steps, s.median_step_ms, s.loss_last, human_bytes(s.peak_bytes), s.weights_hash));
 }
 
+// "budget SIZE" from `neap budget`.
+std::string obey(Trainer& trainer, const std::string& line) {
+  constexpr std::string_view kBudget = "budget ";
+  if (!line.starts_with(kBudget)) throw UserError("it only takes budgets");
+  const std::string text = line.substr(kBudget.size());
+  return fmt::format("the budget is {} from the next step on", human_bytes(trainer.set_budget(text)));
+}
+
+// On standard error, where it meets neither JSON nor the moving line's end.
+void warn(const StepReport& report, Progress& progress) {
+  if (report.note.empty()) return;
+  progress.done();
+  fmt::print(stderr, "neap: step {}: {}\n", report.step, report.note);
+}
+
 int run(TrainCommand& c) {
   c.flags.finish();
   check_save_path(c.save);
@@ -85,6 +101,8 @@ int run(TrainCommand& c) {
   Trainer trainer(open_noted_model(o.model), o);
   Progress progress(trainer.step(), o.steps, json.is_stdout());
   print_start(trainer, progress);
+  const ControlSocket control([&](const std::string& line) { return obey(trainer, line); });
+  if (!control.why().empty()) progress.note("the budget cannot be changed while it runs: " + control.why());
   std::signal(SIGINT, ask_to_stop);
   std::signal(SIGTERM, ask_to_stop);
   const std::int64_t arena_bytes = trainer.plan().arena_bytes;
@@ -92,6 +110,7 @@ int run(TrainCommand& c) {
   while (trainer.step() < o.steps && g_stop == 0) {
     const StepReport report = trainer.advance();
     json.line(to_json(report));
+    warn(report, progress);
     progress.show(report, arena_bytes);
     if (!o.checkpoint.empty() && trainer.step() % o.checkpoint_every == 0) trainer.checkpoint();
     if (has_eval && c.eval_every > 0 && trainer.step() % c.eval_every == 0) evaluate(trainer, json, progress);

@@ -26,6 +26,7 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
   app.add_option("--device", o.device, "cpu, cuda or null")->check(CLI::IsMember({"cpu", "cuda", "null"}));
   app.add_option("--threads", o.threads, "threads to compute with")->check(CLI::Range(1, 1024));
   app.add_option("--budget", o.budget, "bytes, 512MiB, min, or a share of what storing everything needs: 50%");
+  app.add_option("--budget-schedule", o.budget_schedule, "other budgets from some steps on: STEP:SIZE,STEP:SIZE");
   app.add_option("--policy", o.policy, "what becomes of activations")
       ->check(CLI::IsMember({"adaptive", "oracle", "store-all", "every-layer", "sqrt", "greedy", "dtr", "spill"}));
   app.add_option("--lifetimes", o.lifetimes, "who predicts lifetimes for batches of a new length");
@@ -38,6 +39,7 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
   app.add_option("--spill-read-rate", o.spill_read_rate)->group("");
   app.add_option("--spill-fault", o.spill_fault)->group("");
   app.add_option("--length-schedule", o.length_schedule)->group("");
+  app.add_flag("--synchronous-planning", o.synchronous_planning)->group("");
 }
 
 void add_optimizer_flags(CLI::App& app, TrainFlags& flags) {

@@ -45,13 +45,12 @@ std::vector<Candidate> OracleSearch::walks(std::int64_t budget) {
   const remat::Problem& p = abstract_.problem;
   const bool is_large = p.ops.size() > kLarge;
   const int halvings = is_large ? 3 : 6;
-  std::vector<double> until = {0};
-  for (const remat::Op& op : p.ops) until.push_back(until.back() + op.ms);
+  double total_ms = 0;
+  for (const remat::Op& op : p.ops) total_ms += op.ms;
   std::vector<Candidate> out;
   for (const bool is_dtr : {true, false}) {
     if (is_large && !is_dtr) continue;
-    const remat::WalkRules rules{
-        .is_dtr = is_dtr, .price_until = until.data(), .most_ms = 4 * until.back(), .most_runs = 4 * p.ops.size()};
+    const remat::WalkRules rules{.is_dtr = is_dtr, .most_ms = 4 * total_ms, .most_runs = 4 * p.ops.size()};
     std::int64_t low = 0;
     std::int64_t high = remat::replay(p, remat::eager_schedule(p)).peak_bytes;
     std::optional<Candidate> best;

@@ -9,6 +9,7 @@ namespace neap::remat {
 namespace {
 
 constexpr std::size_t kBlanks = 5;
+constexpr std::size_t kMostRunsEach = 10;
 
 class Search {
  public:
@@ -29,7 +30,8 @@ class Search {
   }
 
   std::vector<OpIndex> fit() {
-    while (sequence_.peak() > options_.budget && !is_over()) {
+    const std::size_t most = kMostRunsEach * p_.ops.size();
+    while (sequence_.peak() > options_.budget && sequence_.run_count() < most && !is_over()) {
       const std::int64_t excess = sequence_.peak() - options_.budget;
       if (evictor_.evict_at(sequence_, sequence_.peak_slot(), excess, options_.budget, 1e300, 0)) {
         sequence_.forget_log();

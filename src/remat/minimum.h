@@ -24,7 +24,4 @@ Smallest smallest_walk(const Problem& problem, const Uses& uses, WalkRules rules
 // The best of several rules, and evictions on top of it.
 Smallest smallest_known(const Problem& problem, const Uses& uses, std::int64_t at_least, const IsOver& is_over);
 
-// Prices for walks that know the future: each op as long as the others.
-std::vector<double> even_prices(const Problem& problem);
-
 }  // namespace neap::remat

@@ -173,6 +173,24 @@ TEST(Solve, KeepsWhatCannotBeMadeAgain) {
   EXPECT_EQ(a.total_ms, 6);
 }
 
+// Two branches that are alike but for this: one is cheap and large, the other dear and small.
+TEST(Solve, KeepsWhatIsDearAndSmall) {
+  Problem p{.tensors = {{"x", 1, kNoOp}, {"cheap", 60, 0}, {"dear", 40, 1}, {"turn", 30, 2}, {"end", 1, 3}},
+            .ops = {{"a", 1, {0}, {1}, 0, true},
+                    {"b", 9, {0}, {2}, 0, true},
+                    {"f", 1, {0}, {3}, 0, true},
+                    {"g", 1, {1, 2, 3}, {4}, 40, true}},
+            .keep = {4}};
+  p.tensors[3].bytes = 0;
+  p.ops[2].workspace = 70;  // of 142 bytes: either may stay over f, not both
+  p.budget = 142;
+  p.ops[3].workspace = 0;
+  const Answer a = solve(p);
+  expect_sound(p, a);
+  EXPECT_EQ(a.total_ms, 13);  // a runs again, b does not
+  EXPECT_TRUE(a.optimal);
+}
+
 // What the figures of bench/REMAT.md rest on, in small.
 TEST(Solve, FasterAndSmallerThanDtrOnTraces) {
   for (const std::string& name : trace_names()) {

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <set>
 
 #include "core/bytes.h"
 #include "graph/op.h"
 #include "neap/error.h"
 #include "train/budget.h"
+#include "train/data/sequences.h"
 #include "train/schedule.h"
 #include "train/step_list.h"
 
@@ -44,6 +46,25 @@ std::vector<double> estimated_ms(const Graph& graph) {
 }  // namespace
 
 namespace {
+
+// What a run begins with.
+std::string first_budget(const TrainOptions& options) {
+  for (const StepValue& part : parse_step_list(options.budget_schedule, "--budget-schedule")) {
+    if (part.step == 1) return part.value;
+  }
+  return options.budget;
+}
+
+// The lengths that batches can have besides the longest: the minimum is proven for each.
+std::set<std::int64_t> other_lengths(const TrainOptions& options, std::int64_t longest) {
+  std::set<std::int64_t> out;
+  for (const StepLength& part : parse_length_schedule(options.length_schedule, longest)) out.insert(part.length);
+  if (options.lengths == "varying") {
+    for (std::int64_t length = kLengthStep; length < longest; length += kLengthStep) out.insert(length);
+  }
+  out.erase(longest);
+  return out;
+}
 
 void check_lengths(const Setup& setup, const TrainOptions& options) {
   const Model& model = *setup.spec.model;
@@ -87,7 +108,13 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   out.store_all_bytes = out.plan.peak_bytes;
   const bool keeps_all = out.policy.get() == &store_all_policy();
   out.min_bytes = keeps_all ? out.store_all_bytes : out.policy->smallest(problem).peak_bytes;
-  out.budget = parse_budget(options.budget, {out.plan.state_bytes, out.store_all_bytes, out.min_bytes});
+  for (const std::int64_t length : other_lengths(options, out.shape.length)) {
+    const auto program = prepare_length(out, options, length);
+    const StateLayout layout = shared_layout(out.program->graph, out.plan, program->graph);
+    const Plan least = out.policy->smallest({program->graph, program->costs, out.link, &layout});
+    out.min_bytes = std::max(out.min_bytes, least.peak_bytes);
+  }
+  out.budget = parse_budget(first_budget(options), {out.plan.state_bytes, out.store_all_bytes, out.min_bytes});
   if (!options.reservation.empty()) {
     const auto room = static_cast<std::int64_t>(aligned_part(options.reservation).size());
     out.budget = std::min(room, out.budget.value_or(room));
