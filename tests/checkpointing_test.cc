@@ -5,13 +5,13 @@
 #include <ctime>
 
 #include "autodiff/autodiff.h"
+#include "autodiff/optimizer.h"
 #include "neap/error.h"
 #include "neap/layers.h"
 #include "neap/train.h"
 #include "plan/simulate.h"
 #include "plan/validate.h"
 #include "policy/layers.h"
-#include "autodiff/optimizer.h"
 #include "train/setup.h"
 
 namespace neap {

@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "autodiff/autodiff.h"
+#include "autodiff/optimizer.h"
 #include "graph/op.h"
 #include "neap/layers.h"
 #include "plan/validate.h"
 #include "policy/chain.h"
-#include "autodiff/optimizer.h"
 
 namespace neap {
 namespace {
