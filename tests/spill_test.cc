@@ -69,7 +69,7 @@ TEST(Spill, ADiskThatFillsUpIsDoneWithout) {
 TEST(Spill, ADiskTenTimesSlowerThanMeasuredStallsAndGetsANewPlan) {
   const Json s = spilled("--budget 75% --spill-fault slow:20", 9);
   EXPECT_EQ(s["weights_hash"], stored_hash(9));
-  EXPECT_GE(s["plans"], 3) << "guessed, measured, and measured again";
+  EXPECT_GE(s["plan_swaps"], 1) << "measured, and measured again";
 }
 
 TEST(Spill, FoldersThatCannotBeUsedEndBeforeTheFirstStep) {

@@ -109,20 +109,26 @@ TEST(Training, SpillingChangesNoBit) {
 // As a user would: another budget from another terminal.
 TEST(Training, ObeysBudgetsWhileItRuns) {
   const ScratchFolder folder;
-  const std::string run = "train lstm-lm:hidden=128,vocab=64 --batch 16 --length 64 --policy spill --steps 400";
+  const std::string run = "train lstm-lm:hidden=128,vocab=64 --batch 16 --length 64 --policy spill --steps 4000";
   const std::string json = folder / "run.json";
   const std::string script = folder / "tell.sh";
+  // Waits for steps, not for seconds: the machine may be busy.
   write_text(script,
              "pid=$1\n"
              "tell() { " NEAP_PROGRAM
              " budget $pid $1; echo $? $1; }\n"
-             "until " NEAP_PROGRAM
-             " budget $pid 100% 2>/dev/null; do sleep 0.02; kill -0 $pid || exit 1; done\n"
-             "sleep 0.2; tell min+5%; tell lots; sleep 0.5; tell 1KiB; sleep 0.3; tell 100%; sleep 0.3\n"
-             "kill -TERM $pid\n");
+             "lines() { wc -l < " +
+                 json +
+                 "; }\n"
+                 "steps() { end=$(($(lines) + $1)); until [ $(lines) -ge $end ]; do sleep 0.02; kill -0 $pid || exit "
+                 "1; done; }\n"
+                 "until " NEAP_PROGRAM
+                 " budget $pid 100% 2>/dev/null; do sleep 0.02; kill -0 $pid || exit 1; done\n"
+                 "steps 3; tell min+5%; tell lots; steps 3; tell 1KiB; steps 3; tell 100%; steps 8\n"
+                 "kill -TERM $pid\n");
   const std::string said = folder / "err";
   const Outcome o =
-      run_neap(run + " --json " + json + " >/dev/null 2>" + said + " & pid=$!; sh " + script + " $pid; wait $pid");
+      run_neap(run + " --json - >" + json + " 2>" + said + " & pid=$!; sh " + script + " $pid; wait $pid");
   ASSERT_EQ(o.status, 0) << read_file(said);
   EXPECT_NE(read_file(said).find("training goes on at the minimum"), std::string::npos) << read_file(said);
   const auto lines = lines_of(read_file(json));
