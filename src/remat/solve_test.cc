@@ -98,7 +98,7 @@ TEST(Solve, SmallProblemsAgainstBruteForce) {
     const Answer a = solve(p);
     expect_sound(p, a);
     const Uses uses(p);
-    const Bound bound = lower_bound(p, uses, p.budget, INT64_MAX / 2);
+    const Bound bound = lower_bound(p, uses, p.budget, INT64_MAX / 2, 8);
     if (brute.best >= 0) {
       EXPECT_LE(bound.ms, brute.best + 1e-9) << round;
       EXPECT_LE(bound.bytes, p.budget);
