@@ -19,6 +19,7 @@ namespace {
 TrainOptions tiny(std::string_view model, std::int64_t steps = 10) {
   TrainOptions out{.model = std::string(model), .steps = steps, .batch = 4, .length = 64, .seed = 5};
   out.synchronous_planning = true;
+  out.threads = 1;  // small steps: barriers would take longer than the work
   return out;
 }
 
