@@ -129,7 +129,7 @@ void describe_peak(const Graph& graph, const Plan& plan, PlanReport& out) {
 
 PlanReport report_of(const Setup& s, const Plan& plan) {
   const Simulation simulation = simulate(plan, s.program->costs, s.link);
-  PlanReport out{.feasible = !s.budget || plan.peak_bytes <= *s.budget,
+  PlanReport out{.feasible = !s.budget || (plan.peak_bytes <= *s.budget && s.min_bytes <= *s.budget),
                  .budget_bytes = s.budget,
                  .min_budget_bytes = s.min_bytes,
                  .peak_bytes = simulation.peak_bytes,
