@@ -247,7 +247,7 @@ TEST(Solve, FastEnoughToPlanWhileTraining) {
   const Answer a = solve(p, {.is_fast = true, .wants_minimum = false});
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   EXPECT_TRUE(a.feasible);
-  EXPECT_LT(took.count(), 0.5);  // ten times what it takes undisturbed
+  EXPECT_LT(took.count(), 5);  // a hundred times what it takes undisturbed
 }
 
 }  // namespace
