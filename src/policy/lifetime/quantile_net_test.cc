@@ -118,7 +118,7 @@ TEST(QuantileNet, IsFastEnoughForAShapeSeenForTheFirstTime) {
     best = std::min(best, std::chrono::duration<double, std::milli>(end - start).count());
   }
   EXPECT_LT(best, 500) << "ms for " << step.events.size()
-                      << " events";  // a few; sanitizers and a busy machine take more
+                       << " events";  // a few; sanitizers and a busy machine take more
 }
 
 }  // namespace
