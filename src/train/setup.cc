@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <set>
 
 #include "core/bytes.h"
+#include "core/clock.h"
 #include "graph/op.h"
 #include "neap/error.h"
 #include "train/budget.h"
@@ -15,12 +15,6 @@
 
 namespace neap {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 std::unique_ptr<Device> make_device(const TrainOptions& options) {
   if (options.device == "cpu") return make_cpu_device(options.threads);
