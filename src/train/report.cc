@@ -84,7 +84,7 @@ class LayerReports {
       out.action = segment > 1 ? fmt::format("every {}", segment) : "recompute";
       out.reason = fmt::format("cheap for its size: {} are made again in {:.2f} ms",
                                human_bytes(std::max<std::int64_t>(layers_[i].kept_bytes - row.kept, 0)), row.again_ms);
-    } else if (row.again > 0) {
+    } else if (row.again > 0 && plan_.peak_bytes < s_.store_all_bytes) {
       out.action = "part";
       out.reason = fmt::format("dear to compute and small: kept; the rest is made again in {:.2f} ms", row.again_ms);
     } else if (plan_.peak_bytes < s_.store_all_bytes && row.kept > 0) {
