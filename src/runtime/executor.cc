@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "core/bytes.h"
 #include "graph/op.h"
@@ -92,14 +91,13 @@ void Executor::run() {
 }
 
 void Executor::run_timed(std::vector<double>& ms) {
-  using Clock = std::chrono::steady_clock;
-  ms.assign(launches_.size(), 0);
+  const auto timer = device_.make_timer();
+  timer->mark();
   for (done_ = 0; done_ < launches_.size(); ++done_) {
-    const auto start = Clock::now();
     launch(launches_[done_]);
-    device_.synchronise();
-    ms[done_] = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    timer->mark();
   }
+  timer->read(ms);
 }
 
 std::byte* Executor::at(TensorId id) const {

@@ -110,6 +110,9 @@ StepReport Trainer::Impl::advance() {
 void Trainer::Impl::make_executor() {
   store_.reset();
   if (!setup_.plan.slots.empty()) {
+    if (setup_.device->kind() == DeviceKind::kCuda) {
+      throw UserError("spilling from a GPU is not supported yet; give a larger --budget, or use --device cpu");
+    }
     if (spill_store_maker() == nullptr) throw UserError("this application links no spill store; link neap::models");
     store_ = spill_store_maker()(setup_.plan.slots, {.folder = options_.spill_dir,
                                                      .host_ram_bytes = options_.host_ram,
@@ -199,8 +202,10 @@ Summary Trainer::Impl::summary() const {
           .rss_peak_bytes = rss_peak(),
           .planning_ms = setup_.planning_ms,
           .numerics_id = setup_.program.numerics_id,
+          .context_bytes = setup_.device->context_bytes(),
           .loss_last = loss_,
-          .weights_hash = fmt::format("{:016x}", hash_of(inside_tensors(graph(), *executor_, Kept::kWeights)))};
+          .weights_hash =
+              fmt::format("{:016x}", hash_of(inside_tensors(graph(), *executor_, Kept::kWeights).tensors))};
 }
 
 PlanReport Trainer::Impl::plan() const {

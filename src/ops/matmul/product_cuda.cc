@@ -1,0 +1,142 @@
+#include "ops/matmul/product_cuda.h"
+
+#include <cublasLt.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/bytes.h"
+#include "core/random.h"
+#include "device/cuda/cuda.h"
+#include "neap/error.h"
+
+namespace neap::ops {
+namespace {
+
+// What a split sum may take of the arena.
+constexpr std::size_t kMostWorkspace = 4 * static_cast<std::size_t>(kMiB);
+
+void check(cublasStatus_t status, const char* call) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw DeviceError(fmt::format("{} failed: {}", call, cublasLtGetStatusString(status)));
+}
+
+struct DeleteLayout {
+  void operator()(cublasLtMatrixLayoutOpaque_t* p) const { cublasLtMatrixLayoutDestroy(p); }
+};
+struct DeleteProduct {
+  void operator()(cublasLtMatmulDescOpaque_t* p) const { cublasLtMatmulDescDestroy(p); }
+};
+struct DeletePreference {
+  void operator()(cublasLtMatmulPreferenceOpaque_t* p) const { cublasLtMatmulPreferenceDestroy(p); }
+};
+using Layout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, DeleteLayout>;
+using Product = std::unique_ptr<cublasLtMatmulDescOpaque_t, DeleteProduct>;
+
+// The library's matrices are column-major: a row-major one is its transposed.
+Layout make_layout(std::int64_t rows, std::int64_t columns, std::int64_t leading, std::int64_t batches,
+                   std::int64_t step) {
+  cublasLtMatrixLayout_t made = nullptr;
+  check(cublasLtMatrixLayoutCreate(&made, CUDA_R_32F, static_cast<std::uint64_t>(rows),
+                                   static_cast<std::uint64_t>(columns), std::max(leading, rows)),
+        "cublasLtMatrixLayoutCreate");
+  Layout layout(made);
+  const auto count = static_cast<std::int32_t>(batches);
+  check(cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count), "batch count");
+  check(cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step),
+        "batch offset");
+  return layout;
+}
+
+bool is_aligned(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; }
+
+}  // namespace
+
+struct CudaProduct::Impl {
+  CudaProductShape shape;
+  Product product;
+  Layout left, right, out;  // left is B, right is A: C^T = op(B)^T op(A)^T
+  cublasLtMatmulHeuristicResult_t aligned{}, any{};
+
+  explicit Impl(const CudaProductShape& s) : shape(s) {
+    cublasLtMatmulDesc_t made = nullptr;
+    check(cublasLtMatmulDescCreate(&made, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
+    product.reset(made);
+    const bool b_plain = s.b.column == 1;
+    const bool a_plain = s.a.column == 1;
+    const cublasOperation_t left_op = b_plain ? CUBLAS_OP_N : CUBLAS_OP_T;
+    const cublasOperation_t right_op = a_plain ? CUBLAS_OP_N : CUBLAS_OP_T;
+    set(CUBLASLT_MATMUL_DESC_TRANSA, left_op);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, right_op);
+    if (s.bias) set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    left = b_plain ? make_layout(s.n, s.k, s.b.row, s.batches, s.b_step)
+                   : make_layout(s.k, s.n, s.b.column, s.batches, s.b_step);
+    right = a_plain ? make_layout(s.k, s.m, s.a.row, s.batches, s.a_step)
+                    : make_layout(s.m, s.k, s.a.column, s.batches, s.a_step);
+    out = make_layout(s.n, s.m, s.n, s.batches, s.m * s.n);
+    aligned = choose(16);
+    any = choose(4);
+  }
+
+  template <class T>
+  void set(cublasLtMatmulDescAttributes_t attribute, const T& value) const {
+    check(cublasLtMatmulDescSetAttribute(product.get(), attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
+  }
+
+  cublasLtMatmulHeuristicResult_t choose(std::uint32_t alignment) const {
+    cublasLtMatmulPreference_t made = nullptr;
+    check(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
+    const std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, DeletePreference> preference(made);
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+      check(cublasLtMatmulPreferenceSetAttribute(made, attribute, &value, sizeof value),
+            "cublasLtMatmulPreferenceSetAttribute");
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspace);
+    // Split sums only by way of the workspace: their order does not depend on which block is first.
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+           static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+    for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                                 CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+      prefer(attribute, alignment);
+    }
+    cublasLtMatmulHeuristicResult_t result{};
+    int found = 0;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(CudaContext::get().cublas(), product.get(), left.get(), right.get(), out.get(),
+                                       out.get(), made, 1, &result, &found);
+    if (status != CUBLAS_STATUS_SUCCESS || found == 0) {
+      throw DeviceError(fmt::format("cuBLASLt has no algorithm for a product {} x {} x {}: {}", shape.m, shape.n,
+                                    shape.k, cublasLtGetStatusString(status)));
+    }
+    return result;
+  }
+};
+
+CudaProduct::CudaProduct(const CudaProductShape& shape) : impl_(std::make_unique<Impl>(shape)) {}
+CudaProduct::CudaProduct(CudaProduct&&) noexcept = default;
+CudaProduct& CudaProduct::operator=(CudaProduct&&) noexcept = default;
+CudaProduct::~CudaProduct() = default;
+
+std::int64_t CudaProduct::workspace_bytes() const {
+  return static_cast<std::int64_t>(std::max(impl_->aligned.workspaceSize, impl_->any.workspaceSize));
+}
+
+std::string CudaProduct::numerics() const {
+  const std::uint64_t first = hash_bytes(&impl_->aligned.algo, sizeof impl_->aligned.algo);
+  return fmt::format("{:016x}", hash_bytes(&impl_->any.algo, sizeof impl_->any.algo, first));
+}
+
+// Where a tensor lies within 16 bytes is the graph's doing (a view into another), never the plan's.
+void CudaProduct::run(const float* a, const float* b, const float* bias, float* c, std::byte* workspace,
+                      cudaStream_t stream) const {
+  const Impl& p = *impl_;
+  const bool is_usual = is_aligned(a) && is_aligned(b) && is_aligned(c);
+  const cublasLtMatmulHeuristicResult_t& chosen = is_usual ? p.aligned : p.any;
+  if (p.shape.bias) p.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  const float beta = p.shape.adds ? 1 : 0;
+  check(cublasLtMatmul(CudaContext::get().cublas(), p.product.get(), &p.shape.alpha, b, p.left.get(), a, p.right.get(),
+                       &beta, c, p.out.get(), c, p.out.get(), &chosen.algo, workspace, chosen.workspaceSize, stream),
+        "cublasLtMatmul");
+}
+
+}  // namespace neap::ops

@@ -1,0 +1,42 @@
+// Products by cuBLASLt: C = alpha op(A) op(B) [+ bias] [+ C], f32 without TF32. The algorithm is the heuristic's first
+// for the shape and stays the same; split sums go through the workspace in a fixed order.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "ops/matmul/matmul.h"
+
+namespace neap::ops {
+
+struct CudaProductShape {
+  std::int64_t m = 0, n = 0, k = 0;
+  Matrix a, b;  // C is dense and row-major
+  bool bias = false;
+  bool adds = false;  // to what C holds
+  float alpha = 1;
+  std::int64_t batches = 1, a_step = 0, b_step = 0;  // in elements; those of C lie behind each other
+};
+
+class CudaProduct {
+ public:
+  // DeviceError when the library has no algorithm.
+  explicit CudaProduct(const CudaProductShape& shape);
+  CudaProduct(CudaProduct&&) noexcept;
+  CudaProduct& operator=(CudaProduct&&) noexcept;
+  ~CudaProduct();
+
+  std::int64_t workspace_bytes() const;
+  std::string numerics() const;
+  void run(const float* a, const float* b, const float* bias, float* c, std::byte* workspace,
+           cudaStream_t stream) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace neap::ops
