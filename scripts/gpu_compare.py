@@ -2,9 +2,11 @@
 """Trains on GPU and CPU and compares: usage: gpu_compare.py NEAP MODEL [--steps N] | gpu_compare.py NEAP --times
 
 MODEL: losses on the GPU agree with the CPU's to 1e-4, two runs on the GPU are the same to the bit (losses, weights).
+NEAP_HOST in the environment names another program to run on the CPU.
 --times: the GPU's step times and memory, one line a model.
 """
 import json
+import os
 import subprocess
 import sys
 
@@ -15,7 +17,8 @@ TIMED = (["mlp"], ["cnn"], ["resnet18"], ["resnet50"], ["resnet50", "--batch", "
 
 
 def train(program, model, device, steps):
-    call = [program, "train", *model, "--device", device, "--steps", str(steps), "--json", "-"]
+    program = os.environ.get("NEAP_HOST", program) if device == "cpu" else program
+    call = [*program.split(), "train", *model, "--device", device, "--steps", str(steps), "--json", "-"]
     done = subprocess.run(call, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(model)} on {device}: status {done.returncode}: {done.stderr.strip()[-500:]}")

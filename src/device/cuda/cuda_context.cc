@@ -1,10 +1,10 @@
-#include <cublasLt.h>
 #include <cudnn.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <mutex>
 
+#include "device/cuda/cublas.h"
 #include "device/cuda/cuda.h"
 #include "neap/error.h"
 
@@ -97,9 +97,9 @@ CudaContext::CudaContext() {
   NEAP_CHECK_CUDA(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking));
   NEAP_CHECK_CUDA(cudaHostAlloc(reinterpret_cast<void**>(&fault_), sizeof(CudaFault), cudaHostAllocMapped));
   *fault_ = {};
-  const cublasStatus_t status = cublasLtCreate(&cublas_);
+  const cublasStatus_t status = cublas_lt().create(&cublas_);
   if (status != CUBLAS_STATUS_SUCCESS) {
-    throw DeviceError(fmt::format("cublasLtCreate failed: {}", cublasLtGetStatusString(status)));
+    throw DeviceError(fmt::format("cublasLtCreate failed: {}", cublas_lt().status_text(status)));
   }
 }
 

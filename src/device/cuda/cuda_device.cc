@@ -1,4 +1,3 @@
-#include <cublasLt.h>
 #include <cudnn.h>
 #include <fmt/format.h>
 
@@ -6,6 +5,7 @@
 #include <cstring>
 
 #include "core/bytes.h"
+#include "device/cuda/cublas.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/cuda_arena.h"
 #include "neap/error.h"
@@ -102,7 +102,7 @@ class CudaDevice final : public Device {
   CudaDevice() : context_(CudaContext::get()), stream_(context_.compute()) {}
   DeviceKind kind() const override { return DeviceKind::kCuda; }
   std::string numerics() const override {
-    return fmt::format("cuda {} cublasLt={} cudnn={}", context_.name(), cublasLtGetVersion(), cudnnGetVersion());
+    return fmt::format("cuda {} cublasLt={} cudnn={}", context_.name(), cublas_lt().version(), cudnnGetVersion());
   }
   std::unique_ptr<Arena> make_arena(std::int64_t bytes, bool guard) override {
     return std::make_unique<CudaArena>(bytes, guard);

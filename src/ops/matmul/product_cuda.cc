@@ -1,12 +1,12 @@
 #include "ops/matmul/product_cuda.h"
 
-#include <cublasLt.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/bytes.h"
 #include "core/random.h"
+#include "device/cuda/cublas.h"
 #include "device/cuda/cuda.h"
 #include "neap/error.h"
 
@@ -18,17 +18,17 @@ constexpr std::size_t kMostWorkspace = 4 * static_cast<std::size_t>(kMiB);
 
 void check(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw DeviceError(fmt::format("{} failed: {}", call, cublasLtGetStatusString(status)));
+  throw DeviceError(fmt::format("{} failed: {}", call, cublas_lt().status_text(status)));
 }
 
 struct DeleteLayout {
-  void operator()(cublasLtMatrixLayoutOpaque_t* p) const { cublasLtMatrixLayoutDestroy(p); }
+  void operator()(cublasLtMatrixLayoutOpaque_t* p) const { cublas_lt().free_layout(p); }
 };
 struct DeleteProduct {
-  void operator()(cublasLtMatmulDescOpaque_t* p) const { cublasLtMatmulDescDestroy(p); }
+  void operator()(cublasLtMatmulDescOpaque_t* p) const { cublas_lt().free_product(p); }
 };
 struct DeletePreference {
-  void operator()(cublasLtMatmulPreferenceOpaque_t* p) const { cublasLtMatmulPreferenceDestroy(p); }
+  void operator()(cublasLtMatmulPreferenceOpaque_t* p) const { cublas_lt().free_preference(p); }
 };
 using Layout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, DeleteLayout>;
 using Product = std::unique_ptr<cublasLtMatmulDescOpaque_t, DeleteProduct>;
@@ -37,16 +37,19 @@ using Product = std::unique_ptr<cublasLtMatmulDescOpaque_t, DeleteProduct>;
 Layout make_layout(std::int64_t rows, std::int64_t columns, std::int64_t leading, std::int64_t batches,
                    std::int64_t step) {
   cublasLtMatrixLayout_t made = nullptr;
-  check(cublasLtMatrixLayoutCreate(&made, CUDA_R_32F, static_cast<std::uint64_t>(rows),
+  check(cublas_lt().make_layout(&made, CUDA_R_32F, static_cast<std::uint64_t>(rows),
                                    static_cast<std::uint64_t>(columns), std::max(leading, rows)),
         "cublasLtMatrixLayoutCreate");
   Layout layout(made);
   const auto count = static_cast<std::int32_t>(batches);
-  check(cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count), "batch count");
-  check(cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step),
+  check(cublas_lt().set_layout(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count), "batch count");
+  check(cublas_lt().set_layout(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step),
         "batch offset");
   return layout;
 }
+
+// The library wants its workspace so; the arena's blocks begin at smaller multiples.
+constexpr std::int64_t kWorkspaceAlignment = 256;
 
 bool is_aligned(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; }
 
@@ -60,7 +63,7 @@ struct CudaProduct::Impl {
 
   explicit Impl(const CudaProductShape& s) : shape(s) {
     cublasLtMatmulDesc_t made = nullptr;
-    check(cublasLtMatmulDescCreate(&made, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
+    check(cublas_lt().make_product(&made, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
     product.reset(made);
     const bool b_plain = s.b.column == 1;
     const bool a_plain = s.a.column == 1;
@@ -80,15 +83,15 @@ struct CudaProduct::Impl {
 
   template <class T>
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value) const {
-    check(cublasLtMatmulDescSetAttribute(product.get(), attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
+    check(cublas_lt().set_product(product.get(), attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
   }
 
   cublasLtMatmulHeuristicResult_t choose(std::uint32_t alignment) const {
     cublasLtMatmulPreference_t made = nullptr;
-    check(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
+    check(cublas_lt().make_preference(&made), "cublasLtMatmulPreferenceCreate");
     const std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, DeletePreference> preference(made);
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
-      check(cublasLtMatmulPreferenceSetAttribute(made, attribute, &value, sizeof value),
+      check(cublas_lt().set_preference(made, attribute, &value, sizeof value),
             "cublasLtMatmulPreferenceSetAttribute");
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspace);
@@ -102,11 +105,11 @@ struct CudaProduct::Impl {
     cublasLtMatmulHeuristicResult_t result{};
     int found = 0;
     const cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(CudaContext::get().cublas(), product.get(), left.get(), right.get(), out.get(),
+        cublas_lt().heuristic(CudaContext::get().cublas(), product.get(), left.get(), right.get(), out.get(),
                                        out.get(), made, 1, &result, &found);
     if (status != CUBLAS_STATUS_SUCCESS || found == 0) {
       throw DeviceError(fmt::format("cuBLASLt has no algorithm for a product {} x {} x {}: {}", shape.m, shape.n,
-                                    shape.k, cublasLtGetStatusString(status)));
+                                    shape.k, cublas_lt().status_text(status)));
     }
     return result;
   }
@@ -118,7 +121,8 @@ CudaProduct& CudaProduct::operator=(CudaProduct&&) noexcept = default;
 CudaProduct::~CudaProduct() = default;
 
 std::int64_t CudaProduct::workspace_bytes() const {
-  return static_cast<std::int64_t>(std::max(impl_->aligned.workspaceSize, impl_->any.workspaceSize));
+  const auto most = static_cast<std::int64_t>(std::max(impl_->aligned.workspaceSize, impl_->any.workspaceSize));
+  return most == 0 ? 0 : most + kWorkspaceAlignment - kAlignment;
 }
 
 std::string CudaProduct::numerics() const {
@@ -134,9 +138,15 @@ void CudaProduct::run(const float* a, const float* b, const float* bias, float* 
   const cublasLtMatmulHeuristicResult_t& chosen = is_usual ? p.aligned : p.any;
   if (p.shape.bias) p.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   const float beta = p.shape.adds ? 1 : 0;
-  check(cublasLtMatmul(CudaContext::get().cublas(), p.product.get(), &p.shape.alpha, b, p.left.get(), a, p.right.get(),
-                       &beta, c, p.out.get(), c, p.out.get(), &chosen.algo, workspace, chosen.workspaceSize, stream),
-        "cublasLtMatmul");
+  const auto address = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(workspace));
+  auto* const scratch = reinterpret_cast<void*>(align_up(address, kWorkspaceAlignment));
+  const cublasStatus_t status = cublas_lt().matmul(
+      CudaContext::get().cublas(), p.product.get(), &p.shape.alpha, b, p.left.get(), a, p.right.get(), &beta, c,
+      p.out.get(), c, p.out.get(), &chosen.algo, chosen.workspaceSize > 0 ? scratch : nullptr, chosen.workspaceSize,
+      stream);
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw DeviceError(fmt::format("cublasLtMatmul of {} x {} x {} with a workspace of {} failed: {}", p.shape.m, p.shape.n,
+                                p.shape.k, chosen.workspaceSize, cublas_lt().status_text(status)));
 }
 
 }  // namespace neap::ops
