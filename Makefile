@@ -41,13 +41,13 @@ test-cuda: setup  ## what needs an NVIDIA GPU: every op's kernels, the device, t
 	@scripts/gpu_check.sh
 
 test-sanitized: setup  ## the tests without long training, under AddressSanitizer and UBSan
-	@$(CONFIGURE) -B build-asan -DNEAP_SANITIZE=ON
+	@$(CONFIGURE) -B build-asan -DNEAP_SANITIZE=ON -DNEAP_CUDA=OFF
 	@ninja -C build-asan -j$(JOBS)
 	@UBSAN_OPTIONS=print_stacktrace=1 $(CTEST) build-asan -LE "long|cuda"
 
 fuzz:            ## hostile ONNX files against the importer, for FUZZ_SECONDS
 	@scripts/setup.sh fuzz
-	@$(CONFIGURE) -B build-asan -DNEAP_SANITIZE=ON
+	@$(CONFIGURE) -B build-asan -DNEAP_SANITIZE=ON -DNEAP_CUDA=OFF
 	@ninja -C build-asan -j$(JOBS) onnx_fuzz
 	@tests/fuzz/run.sh build-asan/onnx_fuzz $(FUZZ_SECONDS)
 

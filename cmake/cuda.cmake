@@ -42,7 +42,7 @@ target_include_directories(neap_cuda_kernels PRIVATE src ${CUDNN_INCLUDE})
 target_compile_options(neap_cuda_kernels PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false --extended-lambda -lineinfo
                        --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra,-Wno-unused-parameter,-Wno-missing-field-initializers>)
 target_link_libraries(neap_cuda_kernels PUBLIC neap_lib PRIVATE CUDA::cudart $<BUILD_INTERFACE:${CUDNN_LIBRARY}>
-                      $<INSTALL_INTERFACE:cudnn> ${CMAKE_DL_LIBS})
+                      $<INSTALL_INTERFACE:neap::cudnn> ${CMAKE_DL_LIBS})
 add_library(neap_cuda INTERFACE)
 target_link_libraries(neap_cuda INTERFACE $<BUILD_INTERFACE:$<LINK_LIBRARY:WHOLE_ARCHIVE,neap_cuda_kernels>>
                       $<INSTALL_INTERFACE:$<LINK_LIBRARY:WHOLE_ARCHIVE,neap::cuda_kernels>>)

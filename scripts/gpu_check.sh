@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # All that needs a GPU, in one go: tests of the CUDA kernels and device, then training on the GPU against the CPU.
 # usage: scripts/gpu_check.sh [FOLDER]      a folder with `neap` and `test_cuda` built before; without it they are built
-#   GPU_CHECK_PARTS="tests sanitizer train time": which parts (the first three unless told)
+#   GPU_CHECK_PARTS="tests sanitizer train parity time": which parts; without it all but the sanitizer
 set -uo pipefail
 cd "$(dirname "$0")/.."
-parts=${GPU_CHECK_PARTS:-tests train time}
+parts=${GPU_CHECK_PARTS:-tests train parity time}
 folder=${1:-}
 failed=0
 
@@ -39,6 +39,14 @@ run_training() {
   done
 }
 
+# Losses against those of PyTorch that the tests keep.
+run_parity() {
+  local golden
+  for golden in tests/parity/golden/*.json; do
+    python3 tests/parity/compare.py "$golden" --run "$folder/neap" --device cuda || fail "$golden"
+  done
+}
+
 run_times() {
   python3 scripts/gpu_compare.py "$folder/neap" --times
 }
@@ -49,6 +57,7 @@ for part in $parts; do
     tests) run_tests ;;
     sanitizer) run_sanitizer ;;
     train) run_training ;;
+    parity) run_parity ;;
     time) run_times ;;
     *) fail "there is no part '$part'" ;;
   esac

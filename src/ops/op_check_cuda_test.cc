@@ -40,7 +40,7 @@ class DeviceBytes {
 };
 
 struct Way {
-  std::optional<InOut> alias;         // that output lies in that input
+  std::optional<InOut> alias;          // that output lies in that input
   std::optional<std::size_t> without;  // that output is not wanted
 };
 

@@ -51,8 +51,8 @@ Choice choose(const OpCall& call, DeviceKind device, bool own_only) {
     reasons += fmt::format("; {}: {}", entry.name, std::get<Declined>(prepared).why);
   }
   if (device == DeviceKind::kCuda) {
-    throw UserError(fmt::format("no CUDA kernel for {} yet; use --device cpu ({}{})", call.op->name, signature(call),
-                                reasons));
+    throw UserError(
+        fmt::format("no CUDA kernel for {} yet; use --device cpu ({}{})", call.op->name, signature(call), reasons));
   }
   throw UserError(
       fmt::format("{} has no kernel on {} for {}{}", call.op->name, name(device), signature(call), reasons));

@@ -204,8 +204,7 @@ Summary Trainer::Impl::summary() const {
           .numerics_id = setup_.program.numerics_id,
           .context_bytes = setup_.device->context_bytes(),
           .loss_last = loss_,
-          .weights_hash =
-              fmt::format("{:016x}", hash_of(inside_tensors(graph(), *executor_, Kept::kWeights).tensors))};
+          .weights_hash = fmt::format("{:016x}", hash_of(inside_tensors(graph(), *executor_, Kept::kWeights).tensors))};
 }
 
 PlanReport Trainer::Impl::plan() const {

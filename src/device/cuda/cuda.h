@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "device/device.h"
@@ -56,7 +57,8 @@ class CudaContext {
   // UserError if a kernel has met a bad index since the last call. The device must have finished.
   void throw_fault();
 
-  // Bytes of the card that this process has beside its arenas: context, code, libraries.
+  // Bytes of the card that this process has beside its arenas: context, code, libraries. What other processes took
+  // since the start is in it too.
   std::int64_t fixed_bytes() const;
   void count_arena(std::int64_t bytes) { arena_bytes_ += bytes; }
 
@@ -66,7 +68,8 @@ class CudaContext {
   int device_ = 0;
   int multiprocessors_ = 0;
   std::int64_t total_bytes_ = 0;
-  std::int64_t free_before_ = 0;  // the context
+  std::function<std::int64_t()> used_bytes_;  // on the card, by everybody; empty: the driver does not say
+  std::int64_t used_before_ = 0;              // there was a context
   std::int64_t arena_bytes_ = 0;
   std::string name_;
   cudaStream_t compute_ = nullptr;

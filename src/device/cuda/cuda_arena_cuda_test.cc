@@ -1,11 +1,11 @@
-#include "device/cuda/cuda_arena.h"
+#include "device/cuda/cuda.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "core/bytes.h"
-#include "device/cuda/cuda.h"
+#include "device/cuda/cuda_arena.h"
 #include "neap/error.h"
 
 namespace neap {

@@ -2,8 +2,6 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <mutex>
-
 #include "device/cuda/cublas.h"
 #include "device/cuda/cuda.h"
 #include "neap/error.h"
@@ -17,22 +15,25 @@ std::string name_of(const char* call) {
   return text.substr(0, text.find('('));
 }
 
-// What the driver's management library says is free on a card. It is asked before this process has a context, which
-// the CUDA runtime itself cannot be. 0: there is no such library.
-std::int64_t free_by_nvml(const char* bus_id) {
+// Bytes in use on a card, by all processes, as the driver's management library says: it can be asked before this
+// process has a context, which the CUDA runtime cannot. Empty: there is no such library.
+std::function<std::int64_t()> find_used_bytes(const char* bus_id) {
   struct Memory {
     unsigned long long total, free, used;
   };
   void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return 0;
+  if (library == nullptr) return {};
   const auto init = reinterpret_cast<int (*)()>(dlsym(library, "nvmlInit_v2"));
   const auto find = reinterpret_cast<int (*)(const char*, void**)>(dlsym(library, "nvmlDeviceGetHandleByPciBusId_v2"));
   const auto read = reinterpret_cast<int (*)(void*, Memory*)>(dlsym(library, "nvmlDeviceGetMemoryInfo"));
   void* device = nullptr;
-  Memory memory{};
-  const bool is_read = init != nullptr && find != nullptr && read != nullptr && init() == 0 &&
-                       find(bus_id, &device) == 0 && read(device, &memory) == 0;
-  return is_read ? static_cast<std::int64_t>(memory.free) : 0;
+  const bool is_there =
+      init != nullptr && find != nullptr && read != nullptr && init() == 0 && find(bus_id, &device) == 0;
+  if (!is_there) return {};
+  return [read, device] {
+    Memory memory{};
+    return read(device, &memory) == 0 ? static_cast<std::int64_t>(memory.used) : 0;
+  };
 }
 
 void check_driver() {
@@ -75,10 +76,10 @@ CudaContext& CudaContext::get() {
 
 CudaContext::CudaContext() {
   check_driver();
-  NEAP_CHECK_CUDA(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
   char bus_id[32] = {};
   NEAP_CHECK_CUDA(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, device_));
-  free_before_ = free_by_nvml(bus_id);
+  used_bytes_ = find_used_bytes(bus_id);
+  if (used_bytes_) used_before_ = used_bytes_();
   NEAP_CHECK_CUDA(cudaSetDevice(device_));
   cudaDeviceProp properties{};
   NEAP_CHECK_CUDA(cudaGetDeviceProperties(&properties, device_));
@@ -92,7 +93,6 @@ CudaContext::CudaContext() {
   std::size_t total = 0;
   NEAP_CHECK_CUDA(cudaMemGetInfo(&free, &total));
   total_bytes_ = static_cast<std::int64_t>(total);
-  if (free_before_ == 0) free_before_ = total_bytes_;
   NEAP_CHECK_CUDA(cudaStreamCreateWithFlags(&compute_, cudaStreamNonBlocking));
   NEAP_CHECK_CUDA(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking));
   NEAP_CHECK_CUDA(cudaHostAlloc(reinterpret_cast<void**>(&fault_), sizeof(CudaFault), cudaHostAllocMapped));
@@ -121,10 +121,11 @@ void CudaContext::throw_fault() {
 }
 
 std::int64_t CudaContext::fixed_bytes() const {
+  if (used_bytes_) return used_bytes_() - used_before_ - arena_bytes_;
   std::size_t free = 0;
   std::size_t total = 0;
   NEAP_CHECK_CUDA(cudaMemGetInfo(&free, &total));
-  return free_before_ - static_cast<std::int64_t>(free) - arena_bytes_;
+  return total_bytes_ - static_cast<std::int64_t>(free) - arena_bytes_;
 }
 
 }  // namespace neap

@@ -280,11 +280,12 @@ void run_backward(const Backward& w, cudaStream_t stream) {
 Prepared attention_cuda(const OpCall& call) {
   const AttentionShape shape = attention_shape(call, kForwardInputs);
   if (shape.depth > kDeepest) return Declined{"heads deeper than 128"};
-  return cuda_kernel([s = shape, packed = is_packed(call, kForwardInputs),
-                      key = call.attrs.integer("key", 0)](const Buffers& b, cudaStream_t stream) {
+  return cuda_kernel([s = shape, packed = is_packed(call, kForwardInputs), key = call.attrs.integer("key", 0)](
+                         const Buffers& b, cudaStream_t stream) {
     if (is_empty(s)) return;
     const auto heads = heads_of(b.in<float>(0), b.in<float>(1), b.in<float>(2), packed, s);
-    const Inputs in{s, heads.q, heads.k, heads.v, b.in<void>(3), b.in<std::uint64_t>(4), static_cast<std::uint64_t>(key)};
+    const Inputs in{
+        s, heads.q, heads.k, heads.v, b.in<void>(3), b.in<std::uint64_t>(4), static_cast<std::uint64_t>(key)};
     s.depth <= Shallow::kDepth ? run_forward<Shallow>(in, b.out<float>(0), b.out<float>(1), stream)
                                : run_forward<Deep>(in, b.out<float>(0), b.out<float>(1), stream);
   });
@@ -299,15 +300,15 @@ Prepared attention_grad_cuda(const OpCall& call) {
     const auto heads = heads_of(b.in<float>(1), b.in<float>(2), b.in<float>(3), packed, s);
     const auto grads = packed ? heads_of<float>(b.out<float>(0), nullptr, nullptr, true, s)
                               : heads_of(b.out<float>(0), b.out<float>(1), b.out<float>(2), false, s);
-    const Backward w{.in = {s, heads.q, heads.k, heads.v, b.in<void>(6), b.in<std::uint64_t>(7),
-                            static_cast<std::uint64_t>(key)},
-                     .dout = b.in<float>(0),
-                     .out = b.in<float>(4),
-                     .lse = b.in<float>(5),
-                     .delta = reinterpret_cast<float*>(b.workspace),
-                     .dq = grads.q,
-                     .dk = grads.k,
-                     .dv = grads.v};
+    const Backward w{
+        .in = {s, heads.q, heads.k, heads.v, b.in<void>(6), b.in<std::uint64_t>(7), static_cast<std::uint64_t>(key)},
+        .dout = b.in<float>(0),
+        .out = b.in<float>(4),
+        .lse = b.in<float>(5),
+        .delta = reinterpret_cast<float*>(b.workspace),
+        .dq = grads.q,
+        .dk = grads.k,
+        .dv = grads.v};
     s.depth <= Shallow::kDepth ? run_backward<Shallow>(w, stream) : run_backward<Deep>(w, stream);
   };
   return cuda_kernel(run, shape.batch * shape.heads * shape.queries * static_cast<std::int64_t>(sizeof(float)));

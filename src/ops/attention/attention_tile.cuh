@@ -17,7 +17,7 @@ struct AttentionTile {
   static constexpr int kTile = kTileRows;
   static constexpr int kRow = kDepth + 4;
   static constexpr int kScoreRow = kTile + 4;
-  static constexpr int kEach = kTile / 16;   // queries and keys a thread
+  static constexpr int kEach = kTile / 16;    // queries and keys a thread
   static constexpr int kParts = kDepth / 64;  // of 4 numbers of the depth a thread: tx * 4 + 64 p
   static constexpr int kMatrix = kTile * kRow;
   static constexpr int kScores = kTile * kScoreRow;

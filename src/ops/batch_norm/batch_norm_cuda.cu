@@ -197,8 +197,9 @@ Prepared batch_norm_grad_cuda(const OpCall& call) {
 }
 
 Prepared batch_norm_frozen_grad_cuda(const OpCall& call) {
-  return cuda_kernel([n = call.in(0).elements(), c = call.shape(0).size(-1)](
-                         const Buffers& b, cudaStream_t stream) { run_frozen_grad(b, stream, n, c); });
+  return cuda_kernel([n = call.in(0).elements(), c = call.shape(0).size(-1)](const Buffers& b, cudaStream_t stream) {
+    run_frozen_grad(b, stream, n, c);
+  });
 }
 
 }  // namespace neap::ops

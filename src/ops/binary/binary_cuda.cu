@@ -89,10 +89,9 @@ Prepared binary_cuda(const OpCall& call) {
 }
 
 Prepared binary_grad_cuda(const OpCall& call) {
-  return cuda_kernel(
-      [fn = binary_grad_fn(call),
-       plan = broadcast_plan(call.outputs[0].shape, {call.shape(0), call.shape(1), call.shape(2)})](
-          const Buffers& b, cudaStream_t stream) { run_gradient(b, stream, fn, plan); });
+  return cuda_kernel([fn = binary_grad_fn(call),
+                      plan = broadcast_plan(call.outputs[0].shape, {call.shape(0), call.shape(1), call.shape(2)})](
+                         const Buffers& b, cudaStream_t stream) { run_gradient(b, stream, fn, plan); });
 }
 
 }  // namespace neap::ops

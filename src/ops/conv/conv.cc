@@ -151,6 +151,15 @@ Prepared data_onednn(const OpCall& call) {
   return conv_data_onednn != nullptr ? conv_data_onednn(data_shape(call)) : not_linked();
 }
 
+Prepared product(const OpCall& call) {
+  return conv_forward_product != nullptr ? conv_forward_product(forward_shape(call), call.has(2)) : not_linked();
+}
+Prepared weight_product(const OpCall& call) {
+  return conv_weight_product != nullptr ? conv_weight_product(weight_shape(call)) : not_linked();
+}
+Prepared data_product(const OpCall& call) {
+  return conv_data_product != nullptr ? conv_data_product(data_shape(call)) : not_linked();
+}
 Prepared cudnn(const OpCall& call) {
   return conv_forward_cudnn != nullptr ? conv_forward_cudnn(forward_shape(call), call.has(2)) : not_linked();
 }
@@ -189,9 +198,21 @@ Prepared data_ref(const OpCall& call) {
   });
 }
 
-constexpr KernelEntry kForward[] = {{"cudnn", DeviceKind::kCuda, cudnn}, {"cuda", DeviceKind::kCuda, cuda}, {"onednn", DeviceKind::kCpu, onednn}, {"ref", DeviceKind::kCpu, ref}};
-constexpr KernelEntry kWeight[] = {{"cudnn", DeviceKind::kCuda, weight_cudnn}, {"cuda", DeviceKind::kCuda, weight_cuda}, {"onednn", DeviceKind::kCpu, weight_onednn}, {"ref", DeviceKind::kCpu, weight_ref}};
-constexpr KernelEntry kData[] = {{"cudnn", DeviceKind::kCuda, data_cudnn}, {"cuda", DeviceKind::kCuda, data_cuda}, {"onednn", DeviceKind::kCpu, data_onednn}, {"ref", DeviceKind::kCpu, data_ref}};
+constexpr KernelEntry kForward[] = {{"cublaslt", DeviceKind::kCuda, product},
+                                    {"cudnn", DeviceKind::kCuda, cudnn},
+                                    {"cuda", DeviceKind::kCuda, cuda},
+                                    {"onednn", DeviceKind::kCpu, onednn},
+                                    {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kWeight[] = {{"cublaslt", DeviceKind::kCuda, weight_product},
+                                   {"cudnn", DeviceKind::kCuda, weight_cudnn},
+                                   {"cuda", DeviceKind::kCuda, weight_cuda},
+                                   {"onednn", DeviceKind::kCpu, weight_onednn},
+                                   {"ref", DeviceKind::kCpu, weight_ref}};
+constexpr KernelEntry kData[] = {{"cublaslt", DeviceKind::kCuda, data_product},
+                                 {"cudnn", DeviceKind::kCuda, data_cudnn},
+                                 {"cuda", DeviceKind::kCuda, data_cuda},
+                                 {"onednn", DeviceKind::kCpu, data_onednn},
+                                 {"ref", DeviceKind::kCpu, data_ref}};
 
 }  // namespace
 

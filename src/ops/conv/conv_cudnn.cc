@@ -1,5 +1,5 @@
-// Convolutions by cuDNN, channels last, f32 without TF32. The algorithm is the first of the library's own ranking that is
-// deterministic and takes a bounded workspace; it is chosen by shape, never by timing.
+// Convolutions by cuDNN, channels last, f32 without TF32. The algorithm is the first of the library's own ranking that
+// is deterministic and takes a bounded workspace; it is chosen by shape, never by timing.
 #include <cudnn.h>
 #include <fmt/format.h>
 
@@ -69,7 +69,8 @@ template <class Perf>
 const Perf* first_usable(const Perf* found, int count) {
   for (int i = 0; i < count; ++i) {
     const bool fits = found[i].status == CUDNN_STATUS_SUCCESS && found[i].memory <= kMostWorkspace;
-    if (fits && found[i].determinism == CUDNN_DETERMINISTIC && found[i].mathType != CUDNN_TENSOR_OP_MATH) return &found[i];
+    if (fits && found[i].determinism == CUDNN_DETERMINISTIC && found[i].mathType != CUDNN_TENSOR_OP_MATH)
+      return &found[i];
   }
   return nullptr;
 }
@@ -131,11 +132,11 @@ class DataConv final : public CudnnConv {
  public:
   using CudnnConv::CudnnConv;
   void launch(const Buffers& b, Stream& /*stream*/) override {
-    check(cudnnConvolutionBackwardData(CudaContext::get().cudnn(), &kOne, d_.w.get(), b.inputs[1], d_.y.get(),
-                                       b.inputs[0], d_.conv.get(),
-                                       static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm_), b.workspace, workspace_,
-                                       &kZero, d_.x.get(), b.outputs[0]),
-          "cudnnConvolutionBackwardData");
+    check(
+        cudnnConvolutionBackwardData(CudaContext::get().cudnn(), &kOne, d_.w.get(), b.inputs[1], d_.y.get(),
+                                     b.inputs[0], d_.conv.get(), static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm_),
+                                     b.workspace, workspace_, &kZero, d_.x.get(), b.outputs[0]),
+        "cudnnConvolutionBackwardData");
   }
 };
 

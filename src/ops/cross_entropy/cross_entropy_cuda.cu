@@ -93,9 +93,7 @@ __global__ void correct_kernel(ClassRows c, const float* logits, const void* tar
   }
 }
 
-unsigned row_blocks(const ClassRows& c) {
-  return static_cast<unsigned>(c.rows < kMostBlocks ? c.rows : kMostBlocks);
-}
+unsigned row_blocks(const ClassRows& c) { return static_cast<unsigned>(c.rows < kMostBlocks ? c.rows : kMostBlocks); }
 
 }  // namespace
 
@@ -105,7 +103,8 @@ Prepared cross_entropy_cuda(const OpCall& call) {
       [c = rows, mean = is_mean(call.attrs)](const Buffers& b, cudaStream_t stream) {
         auto* losses = reinterpret_cast<double*>(b.workspace);
         if (c.rows > 0) {
-          rows_kernel<<<row_blocks(c), kThreads, 0, stream>>>(c, b.in<float>(0), b.in<void>(1), b.out<float>(1), losses);
+          rows_kernel<<<row_blocks(c), kThreads, 0, stream>>>(c, b.in<float>(0), b.in<void>(1), b.out<float>(1),
+                                                              losses);
           check_launch("cross_entropy");
         }
         total_kernel<<<1, kThreads, 0, stream>>>(c, b.in<void>(1), losses, mean, b.out<float>(0), nullptr, nullptr);

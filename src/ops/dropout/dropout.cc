@@ -51,7 +51,8 @@ Prepared ref(const OpCall& call) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {{"cuda", DeviceKind::kCuda, dropout_cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kKernels[] = {
+    {"cuda", DeviceKind::kCuda, dropout_cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
 constexpr InOut kInPlace[] = {{0, 0}};
 
 }  // namespace

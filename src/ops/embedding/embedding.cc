@@ -55,8 +55,10 @@ double no_flops(const OpCall& /*call*/) { return 0; }
 double traffic(const OpCall& call) { return 2.0 * static_cast<double>(call.outputs[0].bytes()); }
 double flops_grad(const OpCall& call) { return static_cast<double>(call.in(1).elements()); }
 
-constexpr KernelEntry kForward[] = {{"cuda", DeviceKind::kCuda, cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
-constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, cuda_grad}, {"simd", DeviceKind::kCpu, simd_grad}, {"ref", DeviceKind::kCpu, ref_grad}};
+constexpr KernelEntry kForward[] = {
+    {"cuda", DeviceKind::kCuda, cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kBackward[] = {
+    {"cuda", DeviceKind::kCuda, cuda_grad}, {"simd", DeviceKind::kCpu, simd_grad}, {"ref", DeviceKind::kCpu, ref_grad}};
 
 }  // namespace
 

@@ -14,8 +14,8 @@ void run(T* y, std::int64_t n, double start, double delta, cudaStream_t stream) 
 }  // namespace
 
 Prepared ramp_cuda(const TensorType& type, double start, double delta) {
-  const bool fits = type.dtype == DType::kF32 || type.dtype == DType::kI32 || type.dtype == DType::kI64 ||
-                    type.dtype == DType::kBool;
+  const bool fits =
+      type.dtype == DType::kF32 || type.dtype == DType::kI32 || type.dtype == DType::kI64 || type.dtype == DType::kBool;
   if (!fits) return Declined{"f32, i32, i64 and bool only"};
   return cuda_kernel([dtype = type.dtype, n = type.elements(), start, delta](const Buffers& b, cudaStream_t stream) {
     switch (dtype) {

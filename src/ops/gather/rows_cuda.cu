@@ -15,8 +15,8 @@ struct Places {
 
   // An index out of range is noted for the host, and read as 0.
   __device__ std::int64_t operator()(std::int64_t i) const {
-    const std::int64_t raw = indices.wide ? static_cast<const std::int64_t*>(data)[i]
-                                          : static_cast<const std::int32_t*>(data)[i];
+    const std::int64_t raw =
+        indices.wide ? static_cast<const std::int64_t*>(data)[i] : static_cast<const std::int32_t*>(data)[i];
     const std::int64_t at = raw < 0 && indices.wraps ? raw + indices.bound : raw;
     if (at >= 0 && at < indices.bound) return at;
     if (atomicCAS(&fault->is_set, 0, 1) == 0) {

@@ -65,11 +65,9 @@ Prepared linear_grad_cuda(const OpCall& call) {
   if (is_empty(s)) return Declined{"nothing to multiply"};
   const std::int64_t m = s.transposed ? s.in : s.out;
   const std::int64_t n = s.transposed ? s.out : s.in;
-  return std::make_unique<CudaLinearGrad>(s, CudaProductShape{.m = m,
-                                                              .n = n,
-                                                              .k = s.rows,
-                                                              .a = dense_matrix(m, s.rows, true),
-                                                              .b = dense_matrix(s.rows, n, false)});
+  return std::make_unique<CudaLinearGrad>(
+      s, CudaProductShape{
+             .m = m, .n = n, .k = s.rows, .a = dense_matrix(m, s.rows, true), .b = dense_matrix(s.rows, n, false)});
 }
 
 }  // namespace neap::ops

@@ -14,7 +14,7 @@ namespace neap::ops {
 namespace {
 
 // What a split sum may take of the arena.
-constexpr std::size_t kMostWorkspace = 4 * static_cast<std::size_t>(kMiB);
+constexpr std::size_t kMostWorkspace = 16 * static_cast<std::size_t>(kMiB);
 
 void check(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -38,13 +38,12 @@ Layout make_layout(std::int64_t rows, std::int64_t columns, std::int64_t leading
                    std::int64_t step) {
   cublasLtMatrixLayout_t made = nullptr;
   check(cublas_lt().make_layout(&made, CUDA_R_32F, static_cast<std::uint64_t>(rows),
-                                   static_cast<std::uint64_t>(columns), std::max(leading, rows)),
+                                static_cast<std::uint64_t>(columns), std::max(leading, rows)),
         "cublasLtMatrixLayoutCreate");
   Layout layout(made);
   const auto count = static_cast<std::int32_t>(batches);
   check(cublas_lt().set_layout(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count), "batch count");
-  check(cublas_lt().set_layout(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step),
-        "batch offset");
+  check(cublas_lt().set_layout(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step), "batch offset");
   return layout;
 }
 
@@ -91,22 +90,21 @@ struct CudaProduct::Impl {
     check(cublas_lt().make_preference(&made), "cublasLtMatmulPreferenceCreate");
     const std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, DeletePreference> preference(made);
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
-      check(cublas_lt().set_preference(made, attribute, &value, sizeof value),
-            "cublasLtMatmulPreferenceSetAttribute");
+      check(cublas_lt().set_preference(made, attribute, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspace);
     // Split sums only by way of the workspace: their order does not depend on which block is first.
     prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
            static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
-    for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-                                 CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    for (const auto attribute :
+         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
       prefer(attribute, alignment);
     }
     cublasLtMatmulHeuristicResult_t result{};
     int found = 0;
-    const cublasStatus_t status =
-        cublas_lt().heuristic(CudaContext::get().cublas(), product.get(), left.get(), right.get(), out.get(),
-                                       out.get(), made, 1, &result, &found);
+    const cublasStatus_t status = cublas_lt().heuristic(CudaContext::get().cublas(), product.get(), left.get(),
+                                                        right.get(), out.get(), out.get(), made, 1, &result, &found);
     if (status != CUBLAS_STATUS_SUCCESS || found == 0) {
       throw DeviceError(fmt::format("cuBLASLt has no algorithm for a product {} x {} x {}: {}", shape.m, shape.n,
                                     shape.k, cublas_lt().status_text(status)));
@@ -140,13 +138,13 @@ void CudaProduct::run(const float* a, const float* b, const float* bias, float* 
   const float beta = p.shape.adds ? 1 : 0;
   const auto address = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(workspace));
   auto* const scratch = reinterpret_cast<void*>(align_up(address, kWorkspaceAlignment));
-  const cublasStatus_t status = cublas_lt().matmul(
-      CudaContext::get().cublas(), p.product.get(), &p.shape.alpha, b, p.left.get(), a, p.right.get(), &beta, c,
-      p.out.get(), c, p.out.get(), &chosen.algo, chosen.workspaceSize > 0 ? scratch : nullptr, chosen.workspaceSize,
-      stream);
+  const cublasStatus_t status =
+      cublas_lt().matmul(CudaContext::get().cublas(), p.product.get(), &p.shape.alpha, b, p.left.get(), a,
+                         p.right.get(), &beta, c, p.out.get(), c, p.out.get(), &chosen.algo,
+                         chosen.workspaceSize > 0 ? scratch : nullptr, chosen.workspaceSize, stream);
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw DeviceError(fmt::format("cublasLtMatmul of {} x {} x {} with a workspace of {} failed: {}", p.shape.m, p.shape.n,
-                                p.shape.k, chosen.workspaceSize, cublas_lt().status_text(status)));
+  throw DeviceError(fmt::format("cublasLtMatmul of {} x {} x {} with a workspace of {} failed: {}", p.shape.m,
+                                p.shape.n, p.shape.k, chosen.workspaceSize, cublas_lt().status_text(status)));
 }
 
 }  // namespace neap::ops

@@ -23,17 +23,24 @@ struct At {
   std::int64_t n, d, h, w, c;
 };
 
+template <class Index>
+__device__ At split(const Plane& plane, Index channels, Index i) {
+  const auto w = static_cast<Index>(plane.w);
+  const auto h = static_cast<Index>(plane.h);
+  const auto d = static_cast<Index>(plane.d);
+  const Index pixel = i / channels;
+  const Index row = pixel / w;
+  const Index slab = row / h;
+  const Index image = slab / d;
+  return {image, slab - image * d, row - slab * h, pixel - row * w, i - pixel * channels};
+}
+
+// Division of 32 bits takes a fraction of that of 64.
 __device__ At place(const Plane& plane, std::int64_t channels, std::int64_t i) {
-  At at{};
-  at.c = i % channels;
-  i /= channels;
-  at.w = i % plane.w;
-  i /= plane.w;
-  at.h = i % plane.h;
-  i /= plane.h;
-  at.d = i % plane.d;
-  at.n = i / plane.d;
-  return at;
+  if (i < (std::int64_t{1} << 31)) {
+    return split<std::uint32_t>(plane, static_cast<std::uint32_t>(channels), static_cast<std::uint32_t>(i));
+  }
+  return split<std::int64_t>(plane, channels, i);
 }
 
 // f(tap, element of x) for the taps of an output position that lie inside.
@@ -151,8 +158,7 @@ void run_average_grad(const Buffers& b, cudaStream_t stream, const Shape3& s) {
   auto* dx = b.out<float>(0);
   each("average_pool_grad", inputs(s), stream, [=] __device__(std::int64_t i) {
     float sum = 0;
-    each_window(s, place(s.in, s.c, i),
-                [&](std::int64_t, const At& o) { sum += dy[element(s, o)] / divisor(s, o); });
+    each_window(s, place(s.in, s.c, i), [&](std::int64_t, const At& o) { sum += dy[element(s, o)] / divisor(s, o); });
     dx[i] = sum;
   });
 }
@@ -171,9 +177,8 @@ void run_global(const Buffers& b, cudaStream_t stream, const GlobalShape& s) {
 void run_global_grad(const Buffers& b, cudaStream_t stream, const GlobalShape& s) {
   const auto* dy = b.in<float>(0);
   auto* dx = b.out<float>(0);
-  each("global_average_pool_grad", s.n * s.rows * s.c, stream, [=] __device__(std::int64_t i) {
-    dx[i] = dy[i / (s.rows * s.c) * s.c + i % s.c] / static_cast<float>(s.rows);
-  });
+  each("global_average_pool_grad", s.n * s.rows * s.c, stream,
+       [=] __device__(std::int64_t i) { dx[i] = dy[i / (s.rows * s.c) * s.c + i % s.c] / static_cast<float>(s.rows); });
 }
 
 Shape3 forward_shape(const OpCall& call) {
@@ -200,8 +205,7 @@ Prepared max_pool_grad_cuda(const OpCall& call) {
 }
 
 Prepared average_pool_cuda(const OpCall& call) {
-  return cuda_kernel(
-      [s = forward_shape(call)](const Buffers& b, cudaStream_t stream) { run_average(b, stream, s); });
+  return cuda_kernel([s = forward_shape(call)](const Buffers& b, cudaStream_t stream) { run_average(b, stream, s); });
 }
 
 Prepared average_pool_grad_cuda(const OpCall& call) {

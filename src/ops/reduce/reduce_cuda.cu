@@ -102,7 +102,8 @@ __global__ void rows_kernel(const __grid_constant__ Job job) {
     for (std::int64_t t = first + threadIdx.x; t < end; t += blockDim.x) {
       total = combined(job.fn, total, term_of(job.fn, x[place(job.plan.reduced, t)], centre));
     }
-    total = block_reduce(total, [&](double a, double b) { return combined(job.fn, a, b); }, scratch);
+    total = block_reduce(
+        total, [&](double a, double b) { return combined(job.fn, a, b); }, scratch);
     if (threadIdx.x == 0) job.partial[blockIdx.y * job.plan.kept.count + o] = total;
   }
 }
@@ -151,7 +152,8 @@ void run(const Job& job, float* y, cudaStream_t stream) {
   if (outputs == 0) return;
   const auto parts = static_cast<unsigned>(job.parts);
   if (job.plan.keeps_innermost) {
-    columns_kernel<<<dim3(static_cast<unsigned>((outputs + kThreads - 1) / kThreads), parts), kThreads, 0, stream>>>(job);
+    columns_kernel<<<dim3(static_cast<unsigned>((outputs + kThreads - 1) / kThreads), parts), kThreads, 0, stream>>>(
+        job);
   } else {
     const auto blocks = static_cast<unsigned>(std::min(outputs, kMostBlocks));
     rows_kernel<<<dim3(blocks, parts), kThreads, 0, stream>>>(job);

@@ -1,4 +1,5 @@
-// The nonlinear part of a step of a recurrent cell on CUDA, a thread a unit of a row: formulas of recurrent/chunk_ref.cc.
+// The nonlinear part of a step of a recurrent cell on CUDA, a thread a unit of a row: formulas of
+// recurrent/chunk_ref.cc.
 #pragma once
 
 #include "device/cuda/launch.cuh"
@@ -77,9 +78,10 @@ struct CellSlope {
   CellKind kind;
   std::int64_t batch, hidden;
   const float* dh_out;
+  const float* by_weights;  // what came to dh from the step behind by the weights; null at the last step
   const float *gates, *h, *c, *h_prev, *c_prev;
-  float *dh, *dc;               // in: from the step behind; out: what reaches the step before other than by the weights
-  float *by_input, *by_state;   // gradients of the sums, [batch, blocks * hidden]; the same array but for the GRU
+  float *dh, *dc;              // in: from the step behind; out: what reaches the step before other than by the weights
+  float *by_input, *by_state;  // gradients of the sums, [batch, blocks * hidden]; the same array but for the GRU
 };
 
 __device__ inline void lstm_slope(const CellSlope& s, std::int64_t row, std::int64_t unit, float dh) {
@@ -123,7 +125,7 @@ inline void run_cell_slope(const CellSlope& s, cudaStream_t stream) {
   each("recurrent_cell_grad", s.batch * s.hidden, stream, [=] __device__(std::int64_t e) {
     const std::int64_t row = e / s.hidden;
     const std::int64_t unit = e % s.hidden;
-    const float dh = s.dh[e] + at_or_zero(s.dh_out, e);
+    const float dh = s.dh[e] + at_or_zero(s.by_weights, e) + at_or_zero(s.dh_out, e);
     if (s.kind == CellKind::kLstm) return lstm_slope(s, row, unit, dh);
     if (s.kind == CellKind::kGru) return gru_slope(s, row, unit, dh);
     s.by_input[e] = s.kind == CellKind::kTanh ? dh * (1 - s.h[e] * s.h[e]) : (s.h[e] > 0 ? dh : 0);

@@ -39,6 +39,10 @@ void copy_floats(float* dst, const float* src, std::int64_t n, cudaStream_t stre
   }
 }
 
+void sum_floats(float* dst, const float* a, const float* b, std::int64_t n, cudaStream_t stream) {
+  each("sum", n, stream, [=] __device__(std::int64_t i) { dst[i] = a[i] + b[i]; });
+}
+
 // x w^T for `rows` rows of k numbers.
 CudaProduct by_weight(std::int64_t rows, std::int64_t k, std::int64_t columns, bool adds) {
   return CudaProduct({.m = rows,
@@ -146,7 +150,7 @@ class CudaChunkGrad final : public Kernel {
       : s_(s),
         columns_(s.weight_blocks() * s.hidden),
         bias_(s.rows(), columns_),
-        to_state_(through_weight(s.batch, columns_, s.hidden, true)),
+        to_state_(through_weight(s.batch, columns_, s.hidden, false)),
         to_input_(through_weight(s.rows(), columns_, s.input, false)),
         dw_ih_(for_weight(s.rows(), columns_, s.input, adds_ih)),
         dw_hh_first_(for_weight(s.batch, columns_, s.hidden, adds_hh || s.steps > 1)) {
@@ -159,6 +163,7 @@ class CudaChunkGrad final : public Kernel {
     by_input_at_ = pieces_.add(s.rows() * columns_ * kFloat);
     by_state_at_ = s.kind == CellKind::kGru ? pieces_.add(s.rows() * columns_ * kFloat) : by_input_at_;
     dh_at_ = pieces_.add(s.batch * s.hidden * kFloat);
+    by_weights_at_ = pieces_.add(s.batch * s.hidden * kFloat);
     dc_at_ = pieces_.add(s.kind == CellKind::kLstm ? s.batch * s.hidden * kFloat : 0);
   }
   std::int64_t workspace_bytes() const override { return pieces_.bytes(); }
@@ -176,7 +181,7 @@ class CudaChunkGrad final : public Kernel {
     copy_floats(dh, b.dh_last, plane, stream);
     if (s_.kind == CellKind::kLstm) copy_floats(dc, b.dc_last, plane, stream);
     for (std::int64_t i = s_.steps - 1; i >= 0; --i) step(buffers, b, i, stream);
-    if (b.dh0 != nullptr) copy_floats(b.dh0, dh, plane, stream);
+    if (b.dh0 != nullptr) sum_floats(b.dh0, dh, piece(buffers, by_weights_at_), plane, stream);
     if (b.dc0 != nullptr) copy_floats(b.dc0, dc, plane, stream);
     std::byte* scratch = buffers.workspace + product_at_;
     const float* by_input = piece(buffers, by_input_at_);
@@ -195,7 +200,9 @@ class CudaChunkGrad final : public Kernel {
   void step(const Buffers& buffers, const ChunkBackward& b, std::int64_t i, cudaStream_t stream) const {
     const std::int64_t plane = s_.batch * s_.hidden;
     const std::int64_t t = s_.time(i);
-    const auto at = [&](const float* all, std::int64_t width) { return all != nullptr ? all + t * s_.batch * width : nullptr; };
+    const auto at = [&](const float* all, std::int64_t width) {
+      return all != nullptr ? all + t * s_.batch * width : nullptr;
+    };
     const auto before = [&](const float* all, const float* first) {
       return i == 0 ? first : all != nullptr ? all + s_.time(i - 1) * plane : nullptr;
     };
@@ -205,6 +212,7 @@ class CudaChunkGrad final : public Kernel {
                     .batch = s_.batch,
                     .hidden = s_.hidden,
                     .dh_out = at(b.dh, s_.hidden),
+                    .by_weights = i + 1 < s_.steps ? piece(buffers, by_weights_at_) : nullptr,
                     .gates = at(b.gates, 4 * s_.hidden),
                     .h = at(b.h, s_.hidden),
                     .c = at(b.c, s_.hidden),
@@ -217,7 +225,8 @@ class CudaChunkGrad final : public Kernel {
                    stream);
     // What reaches the state before the first step is only needed if somebody asks for it.
     if (i > 0 || b.dh0 != nullptr) {
-      to_state_.run(by_state, b.w_hh, nullptr, dh, buffers.workspace + product_at_, stream);
+      float* to = piece(buffers, by_weights_at_);
+      to_state_.run(by_state, b.w_hh, nullptr, to, buffers.workspace + product_at_, stream);
     }
   }
 
@@ -228,7 +237,8 @@ class CudaChunkGrad final : public Kernel {
     const std::int64_t first = s_.time(0);
     if (b.dw_hh_in != nullptr) copy_floats(b.dw_hh, b.dw_hh_in, columns_ * s_.hidden, stream);
     if (dw_hh_) {
-      dw_hh_->run(by_state + (s_.reverse ? 0 : sums), b.h + (s_.reverse ? plane : 0), nullptr, b.dw_hh, scratch, stream);
+      dw_hh_->run(by_state + (s_.reverse ? 0 : sums), b.h + (s_.reverse ? plane : 0), nullptr, b.dw_hh, scratch,
+                  stream);
     }
     if (b.h0 != nullptr) {
       dw_hh_first_.run(by_state + first * sums, b.h0, nullptr, b.dw_hh, scratch, stream);
@@ -243,7 +253,7 @@ class CudaChunkGrad final : public Kernel {
   CudaProduct to_state_, to_input_, dw_ih_, dw_hh_first_;
   std::optional<CudaProduct> dw_hh_;
   Pieces pieces_;
-  std::int64_t product_at_ = 0, by_input_at_ = 0, by_state_at_ = 0, dh_at_ = 0, dc_at_ = 0;
+  std::int64_t product_at_ = 0, by_input_at_ = 0, by_state_at_ = 0, dh_at_ = 0, by_weights_at_ = 0, dc_at_ = 0;
 };
 
 const char* reason_against(const ChunkShape& s) {

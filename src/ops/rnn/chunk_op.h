@@ -55,7 +55,8 @@ Prepared chunk_simd(ChunkFamily family, const OpCall& call);
 Prepared chunk_ref(ChunkFamily family, const OpCall& call);
 Prepared chunk_grad_simd(ChunkFamily family, const OpCall& call);
 Prepared chunk_grad_ref(ChunkFamily family, const OpCall& call);
-// Null in a program without CUDA, as oneDNN's kernels may be. `adds`: the sums so far of the weights' gradients are given.
+// Null in a program without CUDA, as oneDNN's kernels may be. `adds`: the sums so far of the weights' gradients are
+// given.
 [[gnu::weak]] Prepared chunk_cuda(const ChunkShape& shape);
 [[gnu::weak]] Prepared chunk_grad_cuda(const ChunkShape& shape, bool adds_ih, bool adds_hh);
 Prepared chunk_on_cuda(ChunkFamily family, const OpCall& call);
@@ -78,8 +79,10 @@ struct ChunkOps {
   static double flops(const OpCall& call) { return chunk_flops(kFamily, call); }
   static double grad_flops(const OpCall& call) { return chunk_grad_flops(kFamily, call); }
 
-  static constexpr KernelEntry kForward[] = {{"cuda", DeviceKind::kCuda, cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
-  static constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, cuda_grad}, {"simd", DeviceKind::kCpu, simd_grad},
+  static constexpr KernelEntry kForward[] = {
+      {"cuda", DeviceKind::kCuda, cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
+  static constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, cuda_grad},
+                                              {"simd", DeviceKind::kCpu, simd_grad},
                                               {"ref", DeviceKind::kCpu, ref_grad}};
 
   static constexpr OpDef forward(std::string_view name, Values (*gradient)(GradientCall&)) {

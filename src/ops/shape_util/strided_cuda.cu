@@ -1,7 +1,6 @@
-#include "ops/shape_util/strided_cuda.h"
-
 #include "device/cuda/launch.cuh"
 #include "ops/cuda_kernel.h"
+#include "ops/shape_util/strided_cuda.h"
 
 namespace neap::ops {
 namespace {
@@ -61,8 +60,9 @@ Prepared copy_cuda(CopyParts parts) {
   return cuda_kernel([parts = std::move(parts)](const Buffers& b, cudaStream_t stream) {
     for (const CopyPart& part : parts) {
       if (b.outputs[part.output] == nullptr) continue;
-      const bool is_there = part.copy.rank <= 1 && b.inputs[part.input] + part.copy.src_offset * part.copy.element_bytes ==
-                                                       b.outputs[part.output] + part.copy.dst_offset * part.copy.element_bytes;
+      const bool is_there =
+          part.copy.rank <= 1 && b.inputs[part.input] + part.copy.src_offset * part.copy.element_bytes ==
+                                     b.outputs[part.output] + part.copy.dst_offset * part.copy.element_bytes;
       if (is_there) continue;
       copy_strided_cuda(part.copy, b.inputs[part.input], b.outputs[part.output], stream);
     }
@@ -79,7 +79,7 @@ Prepared copy_whole_cuda(const OpCall& call) {
 // `copy` puts dy among zeros, or adds it to the sum so far.
 Prepared put_cuda(const StridedCopy& putting, std::int64_t whole_bytes, bool adds) {
   return cuda_kernel([c = merged(putting), adds, bytes = static_cast<std::size_t>(whole_bytes)](const Buffers& b,
-                                                                                               cudaStream_t stream) {
+                                                                                                cudaStream_t stream) {
     if (!adds) {
       NEAP_CHECK_CUDA(cudaMemsetAsync(b.outputs[0], 0, bytes, stream));
       return copy_strided_cuda(c, b.inputs[0], b.outputs[0], stream);

@@ -72,7 +72,9 @@ std::optional<std::int64_t> view(const OpCall& call) {
   return taking(call.in(0), call.attrs).src_offset * byte_size(call.in(0).dtype, 1);
 }
 
-Prepared cuda(const OpCall& call) { return copy_cuda != nullptr ? copy_cuda({{.copy = taking(call.in(0), call.attrs)}}) : not_linked(); }
+Prepared cuda(const OpCall& call) {
+  return copy_cuda != nullptr ? copy_cuda({{.copy = taking(call.in(0), call.attrs)}}) : not_linked();
+}
 Prepared simd(const OpCall& call) { return copy_simd({{.copy = taking(call.in(0), call.attrs)}}); }
 Prepared ref(const OpCall& call) { return copy_ref({{.copy = taking(call.in(0), call.attrs)}}); }
 
@@ -146,8 +148,10 @@ Prepared ref_grad(const OpCall& call) {
       n * static_cast<std::int64_t>(sizeof(float)));
 }
 
-constexpr KernelEntry kKernels[] = {{"cuda", DeviceKind::kCuda, cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
-constexpr KernelEntry kGradKernels[] = {{"cuda", DeviceKind::kCuda, cuda_grad}, {"simd", DeviceKind::kCpu, simd_grad}, {"ref", DeviceKind::kCpu, ref_grad}};
+constexpr KernelEntry kKernels[] = {
+    {"cuda", DeviceKind::kCuda, cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kGradKernels[] = {
+    {"cuda", DeviceKind::kCuda, cuda_grad}, {"simd", DeviceKind::kCpu, simd_grad}, {"ref", DeviceKind::kCpu, ref_grad}};
 constexpr InOut kGradInPlace[] = {{1, 0}};
 
 }  // namespace

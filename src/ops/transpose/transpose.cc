@@ -62,7 +62,8 @@ Prepared cuda(const OpCall& call) { return copy_cuda != nullptr ? copy_cuda(part
 Prepared simd(const OpCall& call) { return copy_simd(parts(call)); }
 Prepared ref(const OpCall& call) { return copy_ref(parts(call)); }
 
-constexpr KernelEntry kKernels[] = {{"cuda", DeviceKind::kCuda, cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kKernels[] = {
+    {"cuda", DeviceKind::kCuda, cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
 
 }  // namespace
 

@@ -129,7 +129,8 @@ void run_backward(const Buffers& b, cudaStream_t stream, UnaryCall u, std::int64
   const auto* saved = b.in<float>(1);
   auto* dx = b.out<float>(0);
   each("unary_grad", n, stream, [=] __device__(std::int64_t i) {
-    dx[i] = dy[i] * (u.fn <= UnaryFn::kErf ? activation_slope(u.fn, saved[i], u.args) : arithmetic_slope(u.fn, saved[i]));
+    dx[i] =
+        dy[i] * (u.fn <= UnaryFn::kErf ? activation_slope(u.fn, saved[i], u.args) : arithmetic_slope(u.fn, saved[i]));
   });
 }
 
