@@ -12,15 +12,21 @@ function(neap_test name label)
   gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${label} TIMEOUT 300)
 endfunction()
 
-foreach(folder core graph device observe recurrent ops autodiff plan pool runtime policy train)
+# Training traces for abstract problems.
+add_library(remat_traces STATIC EXCLUDE_FROM_ALL tests/remat/tape.cc tests/remat/traces.cc)
+target_include_directories(remat_traces PUBLIC ${CMAKE_SOURCE_DIR} src)
+target_link_libraries(remat_traces PUBLIC neap_lib)
+
+foreach(folder core graph device precision observe recurrent ops autodiff plan remat pool runtime policy train)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS src/${folder}/*_test.cc)
   list(FILTER sources EXCLUDE REGEX "_cuda_test\\.cc$")
-  if(folder MATCHES "^(core|graph|plan)$")
+  if(folder MATCHES "^(core|graph|plan|remat)$")
     neap_test(${folder} null ${sources})
   else()
     neap_test(${folder} cpu ${sources})
   endif()
 endforeach()
+target_link_libraries(test_remat PRIVATE remat_traces)
 # The cases of ops that have kernels on CUDA once more, by these, against the reference; and what else needs a GPU.
 if(NEAP_HAS_CUDA)
   set(sources src/ops/op_check_test.cc src/ops/op_check_cuda_test.cc)
@@ -53,10 +59,11 @@ neap_test(models cpu ${sources})
 file(GLOB sources CONFIGURE_DEPENDS tests/*.cc)
 neap_test(whole cpu ${sources})
 target_compile_definitions(test_whole PRIVATE NEAP_PROGRAM="${CMAKE_BINARY_DIR}/neap")
+target_link_libraries(test_whole PRIVATE remat_traces)
 add_dependencies(test_whole neap)
 
-# A program of its own, whose malloc counts. The sanitizers bring a malloc of their own.
-if(NOT NEAP_SANITIZE)
+# A program of its own, whose malloc counts. The sanitizers bring a malloc of their own, and checks allocate.
+if(NOT NEAP_CHECKED)
   neap_test(allocations cpu tests/allocations/allocations_test.cc examples/embed/allocations.cc)
   add_test(NAME install.examples COMMAND ${CMAKE_SOURCE_DIR}/tests/install_test.sh ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR})
   set_tests_properties(install.examples PROPERTIES LABELS cpu TIMEOUT 300)

@@ -71,6 +71,7 @@ class BuiltinModel final : public Model {
     info_.build(g, c);
   }
 
+  bool takes_padding() const override { return info_.takes_padding; }
   std::int64_t bound(std::string_view input) const override { return input == "image" ? 0 : context_.classes; }
 
  private:

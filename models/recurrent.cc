@@ -51,6 +51,7 @@ extern const ModelInfo lstm_lm = {.name = "lstm-lm",
                                   .length = 128,
                                   .classes = 256,
                                   .parameters = kParameters,
+                                  .takes_padding = true,
                                   .build = build_lstm};
 
 extern const ModelInfo gru_lm = {.name = "gru-lm",
@@ -60,6 +61,7 @@ extern const ModelInfo gru_lm = {.name = "gru-lm",
                                  .length = 128,
                                  .classes = 256,
                                  .parameters = kParameters,
+                                 .takes_padding = true,
                                  .build = build_gru};
 
 }  // namespace neap

@@ -101,6 +101,7 @@ extern const ModelInfo gpt_mini = {.name = "gpt-mini",
                                    .length = 256,
                                    .classes = 256,
                                    .parameters = kMini,
+                                   .takes_padding = true,
                                    .build = build_gpt};
 
 extern const ModelInfo gpt2 = {.name = "gpt2",
@@ -110,6 +111,7 @@ extern const ModelInfo gpt2 = {.name = "gpt2",
                                .length = 256,
                                .classes = 50304,
                                .parameters = kGpt2,
+                               .takes_padding = true,
                                .build = build_gpt};
 
 extern const ModelInfo bert_mini = {.name = "bert-mini",

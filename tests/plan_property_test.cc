@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 
+#include "autodiff/optimizer.h"
 #include "core/random.h"
 #include "graph/op.h"
+#include "neap/error.h"
 #include "ops/evaluate.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
@@ -15,7 +18,6 @@
 #include "pool/spill_store.h"
 #include "runtime/executor.h"
 #include "tests/random_graph.h"
-#include "train/optimizer.h"
 #include "train/state.h"
 
 namespace neap {
@@ -38,6 +40,30 @@ Decisions random_decisions(const Graph& graph, std::uint64_t seed) {
   out.flight_bytes = kFlights[random.below(3)];
   out.early_updates = random.below(2) == 0;
   out.link = {.write_bytes_per_ms = 1e3, .read_bytes_per_ms = 1e3};
+  return out;
+}
+
+// The program, with any nodes run again at any time, inputs first where they are gone (as they may be: which is the
+// latest run's result matters, not whether there was one before).
+Decisions random_order(const Graph& graph, std::uint64_t seed) {
+  RandomStream random(seed);
+  const std::vector<Window> views = find_views(graph);
+  Decisions out;
+  std::vector<NodeId> repeatable;
+  for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    const bool is_update = node.phase == Phase::kUpdate;
+    if (is_view(graph, node) || (is_update && random.below(2) == 0)) continue;
+    out.order.push_back({i});
+    if (is_update) continue;
+    if (!node.op->side_effects()) repeatable.push_back({i});
+    while (!repeatable.empty() && random.below(3) != 0) {
+      const std::uint64_t from = random.below(repeatable.size());  // a run of neighbours, as a segment would be
+      for (std::uint64_t k = from; k < std::min<std::uint64_t>(from + 1 + random.below(4), repeatable.size()); ++k) {
+        out.order.push_back(repeatable[k]);
+      }
+    }
+  }
   return out;
 }
 
@@ -90,6 +116,7 @@ TEST_P(PlanProperty, EveryPlanIsValidAndGivesTheBitsOfPlainMemory) {
   const auto want = evaluate(graph, leaves);
   std::vector<Decisions> all = {Decisions{}, store_all(graph)};
   for (std::uint64_t i = 0; i < 4; ++i) all.push_back(random_decisions(graph, 100 * seed + i));
+  for (std::uint64_t i = 0; i < 4; ++i) all.push_back(random_order(graph, 100 * seed + i));
   for (const Decisions& decisions : all) {
     const Plan plan = std::get<Plan>(make_plan(graph, program.costs, decisions));
     const auto error = validate(plan, graph, program.costs);
@@ -105,6 +132,11 @@ TEST_P(PlanProperty, EveryPlanIsValidAndGivesTheBitsOfPlainMemory) {
     EXPECT_EQ(executor.peak_bytes(), simulate(plan, program.costs).peak_bytes);
     EXPECT_EQ(executor.peak_bytes(), plan.peak_bytes);
     EXPECT_LE(plan.lower_bound_bytes, plan.peak_bytes);
+    if (plan.slots.empty()) {
+      const Footprint sketch = footprint(graph, find_views(graph), program.costs, decisions);
+      EXPECT_EQ(sketch.bytes, plan.lower_bound_bytes);
+      EXPECT_DOUBLE_EQ(sketch.ms, simulate(plan, program.costs).ms);
+    }
     for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
       if (graph.tensors[i].role != Role::kParameter) continue;
       const auto& bytes = want[i].data;
@@ -178,6 +210,70 @@ TEST(Validate, SeesDamagedTransfers) {
   }
   EXPECT_GT(tried, 8);
   EXPECT_EQ(unseen, 0);
+}
+
+// An order that reads a weight again after its update makes other bits: validate() sees it.
+TEST(Validate, SeesStateThatChangesBeforeItIsReadAgain) {
+  const auto device = make_cpu_device(2);
+  int tried = 0;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const Program program = prepare(random_training_graph(seed), *device);
+    const Graph& graph = program.graph;
+    Decisions decisions;
+    std::vector<NodeId> products;
+    std::set<TensorId> updated;
+    for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
+      if (!is_view(graph, graph.nodes[i])) decisions.order.push_back({i});
+      if (graph.nodes[i].op->name == "linear" && graph.nodes[i].phase == Phase::kForward) products.push_back({i});
+      if (graph.nodes[i].op->side_effects()) updated.insert(graph.nodes[i].inputs[0]);
+    }
+    if (updated.empty()) continue;
+    const auto fault = [&](const Decisions& d) {
+      return validate(std::get<Plan>(make_plan(graph, program.costs, d)), graph, program.costs).value_or("");
+    };
+    EXPECT_EQ(fault(decisions), "");
+    for (const NodeId product : products) {
+      Decisions late = decisions;
+      late.order.push_back(product);
+      const TensorId weight = graph.at(product).inputs[1];
+      if (!updated.contains(weight)) continue;  // nothing flows back to it
+      EXPECT_NE(fault(late).find("reads '" + graph.at(weight).name + "' when it was changed"), std::string::npos);
+      ++tried;
+    }
+    Decisions twice = decisions;
+    twice.order.push_back(twice.order.back());  // an update
+    EXPECT_THROW(make_plan(graph, program.costs, twice), InternalError);
+  }
+  EXPECT_GT(tried, 5);
+}
+
+// Segments within segments: what a first recomputation made can be dropped and made once more.
+TEST(Order, RunsWhatItSaysAndFreesInBetween) {
+  const auto device = make_cpu_device(1);
+  const Program program = prepare(random_training_graph(11), *device);
+  const Graph& graph = program.graph;
+  Decisions decisions;
+  bool in_backward = false;
+  for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
+    if (is_view(graph, graph.nodes[i]) || graph.nodes[i].phase == Phase::kUpdate) continue;
+    const bool begins_backward = graph.nodes[i].phase == Phase::kBackward && !in_backward;
+    in_backward |= begins_backward;
+    if (begins_backward) {  // all of forward, twice more
+      const std::vector<NodeId> forward = decisions.order;
+      decisions.order.insert(decisions.order.end(), forward.begin(), forward.end());
+      decisions.order.insert(decisions.order.end(), forward.begin(), forward.end());
+    }
+    decisions.order.push_back({i});
+  }
+  const Plan plan = std::get<Plan>(make_plan(graph, program.costs, decisions));
+  const Plan once = std::get<Plan>(make_plan(graph, program.costs, {}));
+  ASSERT_FALSE(validate(plan, graph, program.costs));
+  const auto again = std::count_if(plan.instructions.begin(), plan.instructions.end(),
+                                   [](const Instruction& in) { return in.action == Action::kRecompute; });
+  EXPECT_GT(again, 10);
+  const std::int64_t batch = 6 * 48 * 4;  // which lives longer
+  EXPECT_LE(plan.lower_bound_bytes, once.lower_bound_bytes + batch)
+      << "what is made again lies beside nothing of its own";
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "autodiff/autodiff.h"
+#include "autodiff/optimizer.h"
 #include "core/random.h"
-#include "train/optimizer.h"
 
 namespace neap {
 namespace {

@@ -39,6 +39,7 @@ struct ModelInfo {
   std::int64_t channels = 0;
   std::int64_t classes = 0;  // or vocabulary
   std::span<const ModelParameter> parameters;
+  bool takes_padding = false;  // see Model
   // Adds inputs, layers and the result "loss".
   void (*build)(Builder& g, const ModelContext& context) = nullptr;
 };

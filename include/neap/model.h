@@ -46,6 +46,10 @@ class Model {
   // Integers of this input lie in [0, bound), floats of a target too. 0: unknown; made-up integers are then all 1.
   virtual std::int64_t bound(std::string_view input) const;
 
+  // Sequences may end in padding (tokens 0, targets -100): what comes before does not see it, and the loss does not
+  // count it. Training on varying lengths needs that.
+  virtual bool takes_padding() const { return false; }
+
   // What a user should know before training: "exported for inference: ...". One line each.
   virtual std::vector<std::string> notes() const;
 

@@ -40,19 +40,25 @@ struct TrainOptions {
   std::string data = "synthetic";
   std::string eval;  // a data set or a split ("test"); empty: none
   std::int64_t steps = 100;
-  std::int64_t batch = 0;  // 0: the model's own
-  std::int64_t length = 0;
+  std::int64_t batch = 0;         // 0: the model's own
+  std::int64_t length = 0;        // time steps of a sequence; 0: the model's own. With varying lengths: of the longest
+  std::string lengths = "fixed";  // fixed, varying: the paragraphs of a text, each batch padded to its longest
+  std::string length_schedule;    // STEP:LENGTH,...: from that step on sequences have at most so many time steps
   std::int64_t image = 0;
   std::uint64_t seed = 0;
   std::string device = "cpu";
-  int threads = 0;                  // 0: as many as there are
-  std::string budget;               // "512MiB", "50%", "min"; empty: none
-  std::string policy = "adaptive";  // adaptive, store-all, spill
-  std::string spill_dir;            // where the spill file lies (it has no name); empty: the system's temporary folder
-  std::int64_t host_ram = 0;        // bytes of RAM beside the arena that spilled tensors may use, before the disk
-  double spill_write_rate = 0;      // bytes/s, for tests: the disk is no faster than this; 0: as fast as it is
+  int threads = 0;     // 0: as many as there are
+  std::string budget;  // "512MiB", "50%", "min"; empty: none
+  // adaptive, oracle, store-all, every-layer, sqrt, greedy, dtr, spill
+  std::string policy = "adaptive";
+  // Who predicts lifetimes when a batch has a shape that the run has not seen: regression, last-value, average, ...
+  std::string lifetimes = "regression";
+  std::string spill_dir;        // where the spill file lies (it has no name); empty: the system's temporary folder
+  std::int64_t host_ram = 0;    // bytes of RAM beside the arena that spilled tensors may use, before the disk
+  double spill_write_rate = 0;  // bytes/s, for tests: the disk is no faster than this; 0: as fast as it is
   double spill_read_rate = 0;
-  std::int64_t spill_fault = 0;  // for tests: the read with this number comes back changed
+  std::string spill_fault;  // for tests: what goes wrong, as in corrupt-read:3
+  bool trace = false;       // note when everything runs, for Trainer::write_trace()
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
   bool shuffle = true;
@@ -79,9 +85,13 @@ struct StepReport {
   float loss = 0;
   double step_ms = 0;
   double lr = 0;
+  std::int64_t length = 0;  // time steps of its sequences, padding included; 0: there are none
+  std::int64_t tokens = 0;  // that the loss counts
   std::int64_t peak_bytes = 0;
   std::optional<std::int64_t> budget_bytes;
   std::int64_t spilled_bytes = 0;
+  double transfer_ms = 0;  // that the channel to RAM and disk was busy with
+  double stalled_ms = 0;   // that calls waited for it
   double recomputed_ms = 0;
   std::int64_t encoded_bytes = 0;
 };
@@ -110,6 +120,8 @@ struct Summary {
   double steering_share = 0;
   std::int64_t rss_peak_bytes = 0;
   double planning_ms = 0;
+  std::int64_t plans = 0;    // used so far: another one when what was measured calls for it
+  std::int64_t replays = 0;  // of steps whose spilled bytes were lost
   std::string numerics_id;
   std::int64_t context_bytes = 0;
   float loss_last = 0;
@@ -147,6 +159,12 @@ struct PlanReport {
     std::string reason;
   };
   std::vector<Layer> layers;
+  // Bytes alive at each instruction, state included, and the instruction at which backward begins.
+  std::vector<std::int64_t> live_bytes;
+  std::int64_t backward_begins = 0;
+  // What the fullest moment consists of (state, kept activations, gradients, ...), and the layer that it falls in.
+  std::string peak_layer;
+  std::vector<std::pair<std::string, std::int64_t>> peak_parts;
 };
 
 // Writes one input of the next batch: `dst` is dense [batch, ...] of the input's type. Called once an input and step,
@@ -176,6 +194,10 @@ class Trainer {
   void save(const std::string& path) const;
   // A checkpoint in TrainOptions::checkpoint, from which a run goes on to the same bits.
   void checkpoint() const;
+
+  // The last steps as a file for ui.perfetto.dev: calls, transfers, live bytes, and who had which piece of the arena.
+  // Needs TrainOptions::trace.
+  void write_trace(const std::string& path) const;
 
   Summary summary() const;
   PlanReport plan() const;

@@ -21,9 +21,13 @@ Json to_json(const StepReport& r) {
           {"loss", number(r.loss)},
           {"loss_hex", fmt::format("{:08x}", std::bit_cast<std::uint32_t>(r.loss))},
           {"step_ms", r.step_ms},
+          {"length", r.length},
+          {"tokens", r.tokens},
           {"peak_bytes", r.peak_bytes},
           {"budget_bytes", optional_bytes(r.budget_bytes)},
           {"spilled_bytes", r.spilled_bytes},
+          {"transfer_ms", r.transfer_ms},
+          {"stalled_ms", r.stalled_ms},
           {"recomputed_ms", r.recomputed_ms},
           {"encoded_bytes", r.encoded_bytes}};
 }
@@ -45,6 +49,8 @@ Json to_json(const Summary& s) {
           {"steering_share", s.steering_share},
           {"rss_peak_bytes", s.rss_peak_bytes},
           {"planning_ms", s.planning_ms},
+          {"plans", s.plans},
+          {"replays", s.replays},
           {"numerics_id", s.numerics_id},
           {"context_bytes", s.context_bytes},
           {"loss_last", number(s.loss_last)},

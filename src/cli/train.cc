@@ -19,6 +19,7 @@ struct TrainCommand {
   TrainFlags flags;
   std::string json;
   std::string save;
+  std::string trace;
   std::int64_t eval_every = 0;
 };
 
@@ -27,6 +28,9 @@ constexpr bool kWritesOnnx = true;
 #else
 constexpr bool kWritesOnnx = false;
 #endif
+
+// Says now, not after hours, that it cannot be written.
+void probe(const std::string& path) { const AtomicFile file(path); }
 
 void check_save_path(const std::string& path) {
   if (path.empty()) return;
@@ -37,7 +41,7 @@ void check_save_path(const std::string& path) {
   if (is_onnx && !kWritesOnnx) {
     throw UserError(fmt::format("--save '{}': cannot write ONNX in this build; save a .safetensors file", path));
   }
-  const AtomicFile probe(path);  // says now, not after hours, that it cannot be written
+  probe(path);
 }
 
 void print_start(const Trainer& trainer, Progress& progress) {
@@ -73,6 +77,8 @@ void print_end(const Summary& s, Progress& progress) {
 int run(TrainCommand& c) {
   c.flags.finish();
   check_save_path(c.save);
+  if (!c.trace.empty()) probe(c.trace);
+  c.flags.options.trace = !c.trace.empty();
   JsonLines json(c.json);
   const TrainOptions& o = c.flags.options;
   Trainer trainer(open_noted_model(o.model), o);
@@ -92,6 +98,7 @@ int run(TrainCommand& c) {
   if (!o.checkpoint.empty()) trainer.checkpoint();
   if (has_eval) evaluate(trainer, json, progress);
   if (!c.save.empty()) trainer.save(c.save);
+  if (!c.trace.empty()) trainer.write_trace(c.trace);
   const Summary summary = trainer.summary();
   json.line(to_json(summary));
   json.finish();
@@ -113,6 +120,7 @@ Command add_train(CLI::App& app) {
   app.add_option("--checkpoint-every", o.checkpoint_every, "steps between checkpoints")->check(CLI::PositiveNumber);
   app.add_flag("--resume", o.resume, "go on from the last checkpoint");
   app.add_option("--json", command->json, "one object a step and a summary; - is standard output");
+  app.add_option("--trace", command->trace, "the last steps as FILE.json, for ui.perfetto.dev");
   app.add_option("--save", command->save, "what was trained: its weights as .safetensors, or the model as .onnx");
   return [command] { return run(*command); };
 }

@@ -16,12 +16,16 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
                  "fashion-mnist, IDX/NPY/NPZ files (A=X.npy,B=Y.npy by name), a text or token file, or synthetic");
   app.add_option("--batch", o.batch, "samples a step")->check(CLI::PositiveNumber);
   app.add_option("--length", o.length, "time steps of a language model")->check(CLI::PositiveNumber);
+  app.add_option("--lengths", o.lengths,
+                 "fixed, or varying: the paragraphs of a text, each batch padded to its longest")
+      ->check(CLI::IsMember({"fixed", "varying"}));
   app.add_option("--image", o.image, "side of the images")->check(CLI::PositiveNumber);
   app.add_option("--device", o.device, "cpu, cuda or null")->check(CLI::IsMember({"cpu", "cuda", "null"}));
   app.add_option("--threads", o.threads, "threads to compute with")->check(CLI::Range(1, 1024));
   app.add_option("--budget", o.budget, "bytes, 512MiB, min, or a share of what storing everything needs: 50%");
   app.add_option("--policy", o.policy, "what becomes of activations")
-      ->check(CLI::IsMember({"adaptive", "store-all", "spill"}));
+      ->check(CLI::IsMember({"adaptive", "oracle", "store-all", "every-layer", "sqrt", "greedy", "dtr", "spill"}));
+  app.add_option("--lifetimes", o.lifetimes, "who predicts lifetimes for batches of a new length");
   app.add_option("--spill-dir", o.spill_dir, "folder on a fast disk for what leaves the arena");
   app.add_option_function<std::string>(
       "--host-ram", [&o](const std::string& text) { o.host_ram = parse_bytes(text); },
@@ -30,6 +34,7 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
   app.add_option("--spill-write-rate", o.spill_write_rate)->group("");
   app.add_option("--spill-read-rate", o.spill_read_rate)->group("");
   app.add_option("--spill-fault", o.spill_fault)->group("");
+  app.add_option("--length-schedule", o.length_schedule)->group("");
 }
 
 void add_optimizer_flags(CLI::App& app, TrainFlags& flags) {

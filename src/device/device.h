@@ -21,12 +21,18 @@ class Stream {
   virtual ~Stream() = default;
 };
 
-// The one piece of memory that everything lives in. With `guard`, touching a byte at or above `bytes` faults.
+// The one piece of memory that everything lives in: addresses for `capacity`, of which the first `bytes` may be used.
 class Arena {
  public:
   virtual ~Arena() = default;
   virtual std::byte* base() = 0;  // null on a device without memory
   virtual std::int64_t bytes() const = 0;
+  virtual std::int64_t capacity() const = 0;
+  // What lies at or above `bytes` (at most the capacity) is lost. Where the memory is the arena's own its pages go back
+  // to the system, and touching them faults until the arena has grown again.
+  virtual void resize(std::int64_t bytes) = 0;
+  // Of physical memory, now.
+  virtual std::int64_t resident_bytes() const = 0;
 };
 
 // Times of pieces of work on a device's stream.
@@ -43,7 +49,8 @@ class Device {
   virtual DeviceKind kind() const = 0;
   // What results may depend on: instruction set, library version, threads.
   virtual std::string numerics() const = 0;
-  virtual std::unique_ptr<Arena> make_arena(std::int64_t bytes, bool guard) = 0;
+  // All of it may be used at first. With `guard`, touching a byte behind the last page faults.
+  virtual std::unique_ptr<Arena> make_arena(std::int64_t capacity, bool guard) = 0;
   // The part of somebody else's memory, which outlives it, that begins at a multiple of kAlignment. UserError when the
   // device cannot use it.
   virtual std::unique_ptr<Arena> arena_in(std::span<std::byte> memory) = 0;

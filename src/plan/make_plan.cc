@@ -16,11 +16,12 @@ namespace {
 // `compact` renumbers them.
 class Assembler {
  public:
-  Assembler(const Graph& graph, const Costs& costs, const Decisions& decisions, const StateLayout* layout)
+  Assembler(const Graph& graph, const std::vector<Window>& views, const Costs& costs, const Decisions& decisions,
+            const StateLayout* layout)
       : graph_(graph),
         costs_(costs),
         layout_(layout),
-        views_(find_views(graph)),
+        views_(views),
         schedule_(make_schedule(graph, views_, decisions, costs)),
         storage_(assign_storage(graph, schedule_, views_)) {}
 
@@ -35,7 +36,60 @@ class Assembler {
     return std::move(plan_);
   }
 
+  Footprint measure(std::int64_t budget) {
+    list_blocks();
+    const std::size_t end = call_tick_.size();
+    std::vector<std::int64_t> change(end + 1);
+    std::int64_t base = 0;
+    const std::int64_t alignment = schedule_.slots.empty() ? kAlignment : kPage;  // as in set_offsets()
+    for (const Block& b : plan_.blocks) {
+      if (b.kind == BlockKind::kState) {
+        base += b.bytes;
+        continue;
+      }
+      change[std::min<std::size_t>(b.lower, end)] += align_up(b.bytes, alignment);
+      change[std::min<std::size_t>(b.upper, end)] -= align_up(b.bytes, alignment);
+    }
+    Footprint out;
+    std::int64_t live = align_up(base, alignment);
+    Tick at = 0;
+    for (Tick t = 0; t < end; ++t) {
+      live += change[t];
+      out.excess += std::max<std::int64_t>(0, live - budget);
+      if (live > out.bytes) at = t;
+      out.bytes = std::max(out.bytes, live);
+      const Call& call = schedule_.calls[call_tick_[t]];
+      const NodeId node = call.node;
+      if (!is_transfer(call.action)) out.ms += node.index < costs_.ms.size() ? costs_.ms[node.index] : 0;
+    }
+    if (end == 0) return out;
+    for (const Instance& i : schedule_.instances) {
+      const bool is_alive = i.lower <= call_tick_[at] && call_tick_[at] < i.upper;
+      if (is_alive && graph_.at(i.root).producer) out.fullest.push_back(i.root);
+    }
+    return out;
+  }
+
  private:
+  // Blocks with their lifetimes, and nothing else.
+  void list_blocks() {
+    plan_.blocks = std::move(storage_.blocks);
+    for (Tick t = 0; t < schedule_.calls.size(); ++t) {
+      if (storage_.elided[t]) continue;
+      add_workspace(t);
+      call_tick_.push_back(t);
+    }
+    compact();
+  }
+
+  BlockId add_workspace(Tick t) {
+    const Call& call = schedule_.calls[t];
+    const std::int64_t scratch = call.node.index < costs_.workspace.size() ? costs_.workspace[call.node.index] : 0;
+    if (scratch == 0 || is_transfer(call.action)) return {};
+    plan_.blocks.push_back({.kind = BlockKind::kWorkspace, .bytes = align_up(scratch), .lower = t, .upper = t + 1});
+    return {static_cast<std::uint32_t>(plan_.blocks.size() - 1)};
+  }
+
   Operand operand(std::int32_t instance, TensorId as) const {
     if (instance == kAbsent) return {};
     const Placement& p = storage_.placements[static_cast<std::size_t>(instance)];
@@ -51,11 +105,7 @@ class Assembler {
     for (std::size_t i = 0; i < call.outputs.size(); ++i) {
       in.outputs.push_back(operand(call.outputs[i], node.outputs[i]));
     }
-    const std::int64_t scratch = call.node.index < costs_.workspace.size() ? costs_.workspace[call.node.index] : 0;
-    if (scratch > 0) {
-      in.workspace.block = {static_cast<std::uint32_t>(plan_.blocks.size())};
-      plan_.blocks.push_back({.kind = BlockKind::kWorkspace, .bytes = align_up(scratch), .lower = t, .upper = t + 1});
-    }
+    in.workspace.block = add_workspace(t);
     plan_.instructions.push_back(std::move(in));
     call_tick_.push_back(t);
   }
@@ -131,7 +181,7 @@ class Assembler {
   const Graph& graph_;
   const Costs& costs_;
   const StateLayout* layout_;
-  std::vector<Window> views_;
+  const std::vector<Window>& views_;
   Schedule schedule_;
   Storage storage_;
   Plan plan_;
@@ -194,7 +244,8 @@ StateLayout layout_of(const Plan& plan, const Graph& graph) {
 
 std::variant<Plan, Infeasible> make_plan(const Graph& graph, const Costs& costs, const Decisions& decisions,
                                          std::int64_t budget, const StateLayout* layout) {
-  Plan plan = Assembler(graph, costs, decisions, layout).run();
+  const std::vector<Window> views = find_views(graph);
+  Plan plan = Assembler(graph, views, costs, decisions, layout).run();
   if (plan.peak_bytes <= budget) return plan;
   const NodeId at = plan.instructions.at(fullest_tick(plan)).node;
   return Infeasible{
@@ -204,6 +255,11 @@ std::variant<Plan, Infeasible> make_plan(const Graph& graph, const Costs& costs,
       .text = fmt::format("{} are needed, {} are given: {} of state, and {} at node '{}'", human_bytes(plan.peak_bytes),
                           human_bytes(budget), human_bytes(plan.state_bytes),
                           human_bytes(plan.peak_bytes - plan.state_bytes), graph.at(at).name)};
+}
+
+Footprint footprint(const Graph& graph, const std::vector<Window>& views, const Costs& costs,
+                    const Decisions& decisions, std::int64_t budget) {
+  return Assembler(graph, views, costs, decisions, nullptr).measure(budget);
 }
 
 std::string print(const Plan& plan, const Graph& graph) {

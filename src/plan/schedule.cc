@@ -23,18 +23,38 @@ class Scheduler {
   }
 
   Schedule run() {
+    if (decisions_.order.empty()) {
+      run_program();
+    } else {
+      run_in_order();
+    }
+    count_ticks();
+    return std::move(out_);
+  }
+
+ private:
+  void run_program() {
     std::vector<NodeId> updates;
+    std::vector<NodeId> behind_forward;
     const bool spills = find_spilled();
     const bool is_late = spills && !decisions_.early_updates;
     for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
-      if (is_view(graph_, node)) continue;
+      if (is_view(views_, node)) continue;
       // A step that a bad read ends is run again from its inputs, so nothing may have changed before the last read.
       if (node.phase == Phase::kUpdate || (is_late && node.op->side_effects())) {
         updates.push_back({i});
         continue;
       }
-      if (node.phase == Phase::kBackward && !in_backward_) leave_forward();
+      // Nor before the last write, so that a full disk can be survived even with early updates.
+      if (spills && node.phase == Phase::kForward && node.op->side_effects()) {
+        behind_forward.push_back({i});
+        continue;
+      }
+      if (node.phase == Phase::kBackward && !in_backward_) {
+        leave_forward();
+        for (const NodeId id : behind_forward) emit(id, false);
+      }
       emit({i}, false);
     }
     if (is_late) {
@@ -43,11 +63,66 @@ class Scheduler {
       place_updates(updates);
     }
     if (spills) spread_transfers(out_, costs_, decisions_);
-    count_ticks();
-    return std::move(out_);
   }
 
- private:
+  void run_in_order() {
+    require(decisions_.residency.empty(), "an order stands for itself");
+    std::vector<bool> has_run(graph_.nodes.size());
+    for (const NodeId id : decisions_.order) {
+      require(!is_view(views_, graph_.at(id)), "views do not run");
+      emit_latest(id, has_run.at(id.index));
+      has_run[id.index] = true;
+    }
+    std::vector<NodeId> updates;
+    for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (has_run[i] || is_view(views_, node)) continue;
+      require(node.phase == Phase::kUpdate, "an order has every forward and backward node");
+      updates.push_back({i});
+    }
+    drop_unread_outputs();
+    place_updates(updates);
+  }
+
+  // Unlike emit(), never runs anything else, and whatever it writes is the latest.
+  void emit_latest(NodeId id, bool again) {
+    const Node& node = graph_.at(id);
+    require(!again || !node.op->side_effects(), "side effects are not repeated");
+    Call call{
+        .node = id, .action = again ? Action::kRecompute : Action::kRun, .changes_state = node.op->side_effects()};
+    for (const TensorId input : node.inputs) {
+      const std::int32_t instance = input ? out_.current[root(input).index] : kAbsent;
+      require(!input || instance != kAbsent, "an order writes a tensor before it reads it");
+      call.inputs.push_back(instance);
+    }
+    for (const TensorId output : node.outputs) {
+      call.outputs.push_back(out_.current[output.index] = new_instance(output));
+    }
+    out_.calls.push_back(std::move(call));
+  }
+
+  // Optional outputs that nobody reads before they are written again, updates and the host included.
+  void drop_unread_outputs() {
+    std::vector<bool> is_read(out_.instances.size());
+    for (const Call& call : out_.calls) {
+      for (const std::int32_t i : call.inputs) {
+        if (i != kAbsent) is_read[static_cast<std::size_t>(i)] = true;
+      }
+    }
+    for (Call& call : out_.calls) {
+      const std::uint32_t optional = graph_.at(call.node).op->optional_outputs;
+      for (std::size_t o = 0; o < call.outputs.size(); ++o) {
+        const std::int32_t i = call.outputs[o];
+        if ((optional >> o & 1U) == 0 || is_read[static_cast<std::size_t>(i)]) continue;
+        const TensorId id = graph_.at(call.node).outputs[o];
+        const bool is_last = out_.current[id.index] == i;
+        if (is_last && wanted_by_later(id)) continue;
+        if (is_last) out_.current[id.index] = kAbsent;
+        call.outputs[o] = kAbsent;
+      }
+    }
+  }
+
   TensorId root(TensorId id) const { return views_[id.index].root; }
 
   bool is_made_again(TensorId id) const {
@@ -114,13 +189,27 @@ class Scheduler {
   std::vector<bool> find_wanted() const {
     std::vector<bool> wanted(graph_.tensors.size());
     for (const Node& node : graph_.nodes) {
-      if (is_view(graph_, node)) continue;
+      if (is_view(views_, node)) continue;
       for (const TensorId id : node.inputs) {
         if (id) wanted[root(id).index] = true;
       }
     }
     for (const auto& [label, id] : graph_.outputs) wanted[root(id).index] = true;
     return wanted;
+  }
+
+  // Read by an update, or by the host when the step is over.
+  bool wanted_by_later(TensorId id) const {
+    for (const auto& [label, output] : graph_.outputs) {
+      if (root(output) == id) return true;
+    }
+    for (const Node& node : graph_.nodes) {
+      if (node.phase != Phase::kUpdate) continue;
+      for (const TensorId input : node.inputs) {
+        if (input && root(input) == id) return true;
+      }
+    }
+    return false;
   }
 
   std::int32_t new_instance(TensorId id) {
@@ -156,7 +245,8 @@ class Scheduler {
   void emit(NodeId id, bool again) {
     const Node& node = graph_.at(id);
     require(!again || !node.op->side_effects(), "side effects are not repeated");
-    Call call{.node = id, .action = again ? Action::kRecompute : Action::kRun};
+    Call call{
+        .node = id, .action = again ? Action::kRecompute : Action::kRun, .changes_state = node.op->side_effects()};
     for (const TensorId input : node.inputs) call.inputs.push_back(input ? need(root(input)) : kAbsent);
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       const TensorId output = node.outputs[i];

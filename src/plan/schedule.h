@@ -21,7 +21,8 @@ inline constexpr std::int32_t kAbsent = -1;
 struct Call {
   NodeId node;  // of a transfer: the one that made the tensor
   Action action = Action::kRun;
-  std::uint32_t slot = 0;             // of a transfer
+  std::uint32_t slot = 0;  // of a transfer
+  bool changes_state = false;
   std::vector<std::int32_t> inputs;   // instances; kAbsent: not given
   std::vector<std::int32_t> outputs;  // instances; kAbsent: not wanted
 };

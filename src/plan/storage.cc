@@ -74,7 +74,8 @@ class Assigner {
     const Tensor& t = graph_.at(instance(i).root);
     if (graph_.at(t.producer).phase != Phase::kForward) return BlockKind::kGradient;
     const bool is_made_again = schedule_.calls[instance(i).lower].action == Action::kRecompute;
-    const bool reaches_backward = graph_.at(schedule_.calls[instance(i).upper - 1].node).phase != Phase::kForward;
+    const Call& last = schedule_.calls[instance(i).upper - 1];
+    const bool reaches_backward = last.action == Action::kRecompute || graph_.at(last.node).phase != Phase::kForward;
     return reaches_backward && !is_made_again ? BlockKind::kSaved : BlockKind::kTransient;
   }
 

@@ -50,7 +50,7 @@ class Spreader {
     };
     for (Call& call : schedule_.calls) {
       if (call.action == Action::kSpillWait) {
-        const double ms = transfer_ms(decisions_.link, call.action, bytes_of(call));
+        const double ms = decisions_.link.lead * transfer_ms(decisions_.link, call.action, bytes_of(call));
         channel_free = std::max(channel_free, now) + ms;
         in_flight += bytes_of(call);
         flying.push_back({std::move(call), channel_free});
@@ -58,8 +58,10 @@ class Spreader {
         continue;
       }
       while (!flying.empty() && flying.front().done <= now) land();
-      if (call.action == Action::kFetchBegin) {
-        while (!flying.empty()) land();  // the channel's order: all that goes out is out before anything comes in
+      // The channel's order: all that goes out is out before anything comes in. And a step whose write fails is run
+      // again, so it has changed nothing up to then.
+      if (call.action == Action::kFetchBegin || call.changes_state) {
+        while (!flying.empty()) land();
       }
       now += ms_of(call);
       out.push_back(std::move(call));
@@ -88,7 +90,7 @@ class Spreader {
     for (std::size_t i = waits.size(); i-- > 0;) {
       const Call& wait = schedule_.calls[waits[i]];
       must_end = std::min(must_end, clock[waits[i]]);
-      must_end -= transfer_ms(decisions_.link, wait.action, bytes_of(wait));
+      must_end -= decisions_.link.lead * transfer_ms(decisions_.link, wait.action, bytes_of(wait));
       const auto at = std::upper_bound(clock.begin(), clock.end(), must_end) - clock.begin();
       target[i] = std::clamp<std::size_t>(at == 0 ? 0 : static_cast<std::size_t>(at) - 1, 0, waits[i] - 1);
     }

@@ -81,6 +81,7 @@ class Checker {
       const auto& [root, base] = views_[node.inputs[0].index];
       views_[node.outputs[0].index] = {root, base + *offset};
     }
+    count_changes();
   }
 
   std::optional<std::string> run() {
@@ -172,6 +173,7 @@ class Checker {
       return fail("instruction {} does not have the operands of '{}'", t, node.name);
     }
     check_reads(t, in, node);
+    check_versions(in, node);
     check_workspace(t, in, node);
     write_outputs(t, in, node);
   }
@@ -245,6 +247,31 @@ class Checker {
         const std::int64_t to = from + graph_.at(graph_.at(in.node).outputs[i]).type.bytes();
         if (from < end && start < to) return fail("instruction {} writes over bytes that are on their way", t);
       }
+    }
+  }
+
+  // How often the program has changed each input before each node.
+  void count_changes() {
+    std::map<TensorId, int> changes;
+    versions_.resize(graph_.nodes.size());
+    for (std::uint32_t n = 0; n < graph_.nodes.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      for (const TensorId id : node.inputs) versions_[n].push_back(id ? changes[views_[id.index].first] : 0);
+      for (const std::uint8_t m : node.op->mutates) {
+        if (m < node.inputs.size() && node.inputs[m]) ++changes[views_[node.inputs[m].index].first];
+      }
+    }
+  }
+
+  // A node sees state as the program does: not changed sooner, not later, however often it runs.
+  void check_versions(const Instruction& in, const Node& node) {
+    for (std::size_t i = 0; i < node.inputs.size() && !error_; ++i) {
+      if (!node.inputs[i] || changes_[views_[node.inputs[i].index].first] == versions_[in.node.index][i]) continue;
+      fail("'{}' reads '{}' when it was changed another number of times than in the program", node.name,
+           graph_.at(node.inputs[i]).name);
+    }
+    for (const std::uint8_t m : node.op->mutates) {
+      if (m < node.inputs.size() && node.inputs[m]) ++changes_[views_[node.inputs[m].index].first];
     }
   }
 
@@ -381,6 +408,8 @@ class Checker {
   int open_spills_ = 0;
   int open_fetches_ = 0;
   std::map<NodeId, bool> ran_;
+  std::vector<std::vector<int>> versions_;  // per node and input
+  std::map<TensorId, int> changes_;         // so far
   std::optional<std::string> error_;
 };
 

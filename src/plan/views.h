@@ -16,6 +16,9 @@ struct Window {
 std::vector<Window> find_views(const Graph& graph);
 
 // The node does not run: its output is a view.
+inline bool is_view(const std::vector<Window>& views, const Node& node) {
+  return !node.outputs.empty() && views[node.outputs[0].index].root != node.outputs[0];
+}
 bool is_view(const Graph& graph, const Node& node);
 
 }  // namespace neap

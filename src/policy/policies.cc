@@ -16,8 +16,13 @@ struct Entry {
 };
 
 constexpr Entry kPolicies[] = {
-    {"adaptive", store_all_policy},
+    {"adaptive", oracle_policy},
+    {"oracle", oracle_policy},
     {"store-all", store_all_policy},
+    {"every-layer", every_layer_policy},
+    {"sqrt", sqrt_policy},
+    {"greedy", greedy_policy},
+    {"dtr", dtr_policy},
     {"spill", spill_policy},
 };
 

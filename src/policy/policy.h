@@ -37,5 +37,10 @@ Plan plan_within(const Policy& policy, const PlanningProblem& problem, std::opti
 // One an own file; store_all_policy.cc is the model to follow.
 const Policy& store_all_policy();
 const Policy& spill_policy();
+const Policy& every_layer_policy();
+const Policy& sqrt_policy();
+const Policy& greedy_policy();
+const Policy& dtr_policy();
+const Policy& oracle_policy();
 
 }  // namespace neap

@@ -77,26 +77,70 @@ Decisions spill_first(const Graph& graph, const std::vector<TensorId>& order, st
 
 namespace {
 
-// The fewest of the order that do. More spilled is not always less at the peak, so what is returned was planned, not
-// inferred.
-template <class PlanWith>
-std::optional<Plan> fewest(std::int64_t budget, std::size_t most, const PlanWith& plan_with) {
-  std::size_t low = 0;
-  std::size_t high = most;
-  std::optional<Plan> fitting;
-  while (low <= high) {
-    const std::size_t count = low + (high - low) / 2;
-    Plan plan = plan_with(count);
-    if (plan.peak_bytes > budget) {
-      low = count + 1;
-      continue;
+// What one search for a plan knows.
+class SpillSearch {
+ public:
+  SpillSearch(const PlanningProblem& problem, std::int64_t budget)
+      : p_(problem),
+        budget_(budget),
+        views_(find_views(problem.graph)),
+        order_(spill_order(problem.graph, problem.costs)),
+        base_(store_all(problem.graph)) {}
+
+  // Spilling the fewest of the order with so much on its way; none: too much stays, or the disk has no room.
+  std::optional<Plan> plan_with(std::int64_t flight, bool early) {
+    constexpr int kMisses = 8;  // packing is a hair above the bound, or the state lies elsewhere than reckoned
+    std::size_t count = fewest(flight, early);
+    for (int miss = 0; miss < kMisses && count <= order_.size(); ++miss, ++count) {
+      if (!has_room(count, early)) return std::nullopt;
+      Plan plan = plan_of(p_, decisions(count, flight, early));
+      if (plan.peak_bytes <= budget_) return plan;
     }
-    fitting = std::move(plan);
-    if (count == 0) break;
-    high = count - 1;
+    return std::nullopt;
   }
-  return fitting;
-}
+
+ private:
+  Decisions decisions(std::size_t count, std::int64_t flight, bool early) const {
+    Decisions out = base_;
+    for (std::size_t i = 0; i < count; ++i) out.residency[order_[i].index] = Residency::kSpill;
+    out.flight_bytes = flight;
+    out.link = p_.link;
+    out.early_updates = early;
+    return out;
+  }
+
+  // By live bytes alone, without packing. More than there are: none does. More spilled is not always less at the peak,
+  // so what this says is planned before it is believed.
+  std::size_t fewest(std::int64_t flight, bool early) const {
+    std::size_t low = 0;
+    std::size_t high = order_.size() + 1;
+    while (low < high) {
+      const std::size_t count = low + (high - low) / 2;
+      const bool fits = count <= order_.size() &&
+                        footprint(p_.graph, views_, p_.costs, decisions(count, flight, early)).bytes <= budget_;
+      if (count > order_.size() || fits) {
+        high = count;
+      } else {
+        low = count + 1;
+      }
+    }
+    return low;
+  }
+
+  // Plans whose step cannot be run again keep two copies of what they spill.
+  bool has_room(std::size_t count, bool early) const {
+    if (p_.link.room_bytes < 0) return true;
+    std::int64_t bytes = 0;
+    for (std::size_t i = 0; i < count; ++i) bytes += align_up(p_.graph.at(order_[i]).type.bytes(), kPage);
+    return bytes * (early ? 2 : 1) <= p_.link.room_bytes;
+  }
+
+  const PlanningProblem& p_;
+  std::int64_t budget_;
+  std::vector<Window> views_;
+  std::vector<TensorId> order_;
+  Decisions base_;
+};
 
 class Spill final : public Policy {
  public:
@@ -116,16 +160,12 @@ class Spill final : public Policy {
   std::optional<Plan> within(const PlanningProblem& p, std::int64_t budget) const override {
     Plan kept = plan_of(p, store_all(p.graph));
     if (kept.peak_bytes <= budget) return kept;
-    const std::vector<TensorId> order = spill_order(p.graph, p.costs);
+    SpillSearch search(p, budget);
     std::optional<Plan> best;
     double best_ms = std::numeric_limits<double>::infinity();
     for (const bool early : {false, true}) {
       for (const std::int64_t flight : kFlights) {
-        std::optional<Plan> plan = fewest(budget, order.size(), [&](std::size_t count) {
-          Decisions decisions = spill_first(p.graph, order, count, flight, p.link);
-          decisions.early_updates = early;
-          return plan_of(p, decisions);
-        });
+        std::optional<Plan> plan = search.plan_with(flight, early);
         if (!plan) continue;
         const double ms = simulate(*plan, p.costs, p.link).ms;
         if (ms >= best_ms) continue;

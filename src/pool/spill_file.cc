@@ -10,17 +10,20 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <vector>
 
-#include "core/bytes.h"
 #include "neap/error.h"
 
 namespace neap {
 namespace {
 
-constexpr std::int64_t kPiece = kMiB;  // measured: the fastest, with 8 of them on their way
 constexpr unsigned kDepth = 8;
+constexpr std::int64_t kMostRegistered = kGiB;  // of one buffer: the kernel's limit
 
-std::string reason(int error) { return std::strerror(error); }
+std::string reason(int error) {
+  const bool is_full = error == ENOSPC || error == EDQUOT;
+  return is_full ? SpillFile::kFull : std::strerror(error);
+}
 
 // Nobody else can open it, and it is gone with the process, killed or not.
 int open_unnamed(const std::string& folder, bool is_direct) {
@@ -33,14 +36,41 @@ int open_unnamed(const std::string& folder, bool is_direct) {
   return named;
 }
 
+// The slow way, for what the ring could not do whole and for systems without one.
+std::string plainly(int fd, bool is_write, std::int64_t offset, std::byte* data, std::int64_t bytes) {
+  for (std::int64_t at = 0; at < bytes;) {
+    const auto rest = static_cast<std::size_t>(bytes - at);
+    const ssize_t n = is_write ? ::pwrite(fd, data + at, rest, offset + at) : ::pread(fd, data + at, rest, offset + at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return reason(errno);
+    if (n == 0) return "the file is shorter than it was";
+    at += n;
+  }
+  return {};
+}
+
 }  // namespace
 
 struct SpillFile::Ring {
   io_uring ring{};
+  bool has_file = false;  // registered, as file 0
   ~Ring() { io_uring_queue_exit(&ring); }
 };
 
-SpillFile::SpillFile(const std::string& folder, std::int64_t bytes) {
+struct SpillFile::Transfer {
+  bool is_write = false;
+  std::int64_t offset = 0;
+  std::byte* data = nullptr;
+  std::int64_t bytes = 0;
+  const EachPiece& each;
+
+  std::int64_t piece(std::int64_t at) const { return std::min(kPiece, bytes - at); }
+  void note(std::int64_t at) const {
+    if (each) each(at, piece(at));
+  }
+};
+
+SpillFile::SpillFile(const std::string& folder, std::int64_t bytes, std::span<std::byte> memory) {
   const auto refuse = [&](const std::string& why) {
     if (fd_ >= 0) ::close(fd_);
     throw UserError(fmt::format("cannot spill to '{}': {}; give another --spill-dir", folder, why));
@@ -65,9 +95,22 @@ SpillFile::SpillFile(const std::string& folder, std::int64_t bytes) {
   auto ring = std::make_unique<Ring>();
   if (io_uring_queue_init(kDepth, &ring->ring, 0) == 0) {
     ring_ = std::move(ring);
+    ring_->has_file = io_uring_register_files(&ring_->ring, &fd_, 1) == 0;
+    if (is_direct_) register_memory(memory);
   } else {
     (void)ring.release();  // it was never set up
   }
+}
+
+void SpillFile::register_memory(std::span<std::byte> memory) {
+  std::vector<iovec> parts;
+  for (std::size_t at = 0; at < memory.size(); at += static_cast<std::size_t>(kMostRegistered)) {
+    const std::size_t size = std::min(memory.size() - at, static_cast<std::size_t>(kMostRegistered));
+    parts.push_back({memory.data() + at, size});
+  }
+  if (parts.empty()) return;
+  is_registered_ = io_uring_register_buffers(&ring_->ring, parts.data(), static_cast<unsigned>(parts.size())) == 0;
+  if (is_registered_) memory_ = memory;
 }
 
 SpillFile::~SpillFile() {
@@ -75,68 +118,72 @@ SpillFile::~SpillFile() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-bool SpillFile::is_direct() const { return is_direct_; }
-
-std::string SpillFile::write(std::int64_t offset, const std::byte* src, std::int64_t bytes) {
-  return transfer(true, offset, const_cast<std::byte*>(src), bytes);
+std::string SpillFile::write(std::int64_t offset, const std::byte* src, std::int64_t bytes, const EachPiece& before) {
+  return transfer(
+      {.is_write = true, .offset = offset, .data = const_cast<std::byte*>(src), .bytes = bytes, .each = before});
 }
 
-std::string SpillFile::read(std::int64_t offset, std::byte* dst, std::int64_t bytes) {
-  return transfer(false, offset, dst, bytes);
+std::string SpillFile::read(std::int64_t offset, std::byte* dst, std::int64_t bytes, const EachPiece& after) {
+  return transfer({.is_write = false, .offset = offset, .data = dst, .bytes = bytes, .each = after});
 }
 
-namespace {
-
-// The slow way, for what the ring could not do whole and for systems without one.
-std::string plainly(int fd, bool is_write, std::int64_t offset, std::byte* data, std::int64_t bytes) {
-  for (std::int64_t at = 0; at < bytes;) {
-    const auto rest = static_cast<std::size_t>(bytes - at);
-    const ssize_t n = is_write ? ::pwrite(fd, data + at, rest, offset + at) : ::pread(fd, data + at, rest, offset + at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return reason(errno);
-    if (n == 0) return "the file is shorter than it was";
-    at += n;
+void SpillFile::submit_piece(const Transfer& t, std::int64_t at, std::int64_t bytes) {
+  io_uring_sqe* sqe = io_uring_get_sqe(&ring_->ring);
+  require(sqe != nullptr, "the queue is as long as what is on its way");
+  std::byte* const data = t.data + at;
+  const auto size = static_cast<unsigned>(bytes);
+  const auto offset = static_cast<__u64>(t.offset + at);
+  const int file = ring_->has_file ? 0 : fd_;
+  const std::int64_t from = is_registered_ ? data - memory_.data() : -1;
+  const bool is_inside = from >= 0 && from + bytes <= static_cast<std::int64_t>(memory_.size());
+  const std::int64_t buffer = from / kMostRegistered;
+  const bool is_fixed = is_inside && (from + bytes - 1) / kMostRegistered == buffer;
+  if (is_fixed && t.is_write) {
+    io_uring_prep_write_fixed(sqe, file, data, size, offset, static_cast<int>(buffer));
+  } else if (is_fixed) {
+    io_uring_prep_read_fixed(sqe, file, data, size, offset, static_cast<int>(buffer));
+  } else if (t.is_write) {
+    io_uring_prep_write(sqe, file, data, size, offset);
+  } else {
+    io_uring_prep_read(sqe, file, data, size, offset);
   }
-  return {};
+  if (ring_->has_file) sqe->flags |= IOSQE_FIXED_FILE;
+  io_uring_sqe_set_data64(sqe, static_cast<__u64>(at));
 }
 
-}  // namespace
-
-std::string SpillFile::transfer(bool is_write, std::int64_t offset, std::byte* data, std::int64_t bytes) {
-  if (!ring_) return plainly(fd_, is_write, offset, data, bytes);
-  io_uring* ring = &ring_->ring;
+std::string SpillFile::transfer(const Transfer& t) {
   std::string error;
   std::int64_t next = 0;
-  unsigned on_its_way = 0;
-  while (next < bytes || on_its_way > 0) {
-    bool has_new = false;
-    while (next < bytes && on_its_way < kDepth) {
-      io_uring_sqe* sqe = io_uring_get_sqe(ring);
-      if (sqe == nullptr) break;
-      const auto size = static_cast<unsigned>(std::min(kPiece, bytes - next));
-      if (is_write) {
-        io_uring_prep_write(sqe, fd_, data + next, size, static_cast<__u64>(offset + next));
-      } else {
-        io_uring_prep_read(sqe, fd_, data + next, size, static_cast<__u64>(offset + next));
-      }
-      io_uring_sqe_set_data64(sqe, static_cast<__u64>(next));
-      next += size;
-      ++on_its_way;
-      has_new = true;
+  if (!ring_) {
+    for (; next < t.bytes && error.empty(); next += kPiece) {
+      if (t.is_write) t.note(next);
+      error = plainly(fd_, t.is_write, t.offset + next, t.data + next, t.piece(next));
+      if (!t.is_write && error.empty()) t.note(next);
     }
-    if (has_new) io_uring_submit(ring);
+    return error;
+  }
+  unsigned on_its_way = 0;
+  const auto has_more = [&] { return next < t.bytes && error.empty(); };
+  while (has_more() || on_its_way > 0) {
+    while (has_more() && on_its_way < kDepth) {
+      if (t.is_write) t.note(next);
+      submit_piece(t, next, t.piece(next));
+      io_uring_submit(&ring_->ring);
+      next += kPiece;
+      ++on_its_way;
+    }
     io_uring_cqe* cqe = nullptr;
-    const int waited = io_uring_wait_cqe(ring, &cqe);
-    if (waited == -EINTR) continue;
+    const int waited = io_uring_wait_cqe(&ring_->ring, &cqe);
+    if (waited == -EINTR || waited == -EAGAIN) continue;
     if (waited < 0) return reason(-waited);
     const auto at = static_cast<std::int64_t>(io_uring_cqe_get_data64(cqe));
-    const std::int64_t size = std::min(kPiece, bytes - at);
     const int result = cqe->res;
-    io_uring_cqe_seen(ring, cqe);
+    io_uring_cqe_seen(&ring_->ring, cqe);
     --on_its_way;
-    if (result == size || !error.empty()) continue;
+    if (!error.empty()) continue;
     // Refused or cut short: once more, so that the reason comes from a plain call.
-    error = plainly(fd_, is_write, offset + at, data + at, size);
+    if (result != t.piece(at)) error = plainly(fd_, t.is_write, t.offset + at, t.data + at, t.piece(at));
+    if (!t.is_write && error.empty()) t.note(at);
   }
   return error;
 }

@@ -3,30 +3,49 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
+
+#include "core/bytes.h"
 
 namespace neap {
 
+// Called with the place (from the start of the transfer) and size of each piece: before it goes out, or when it has
+// come in, while others are on their way. Pieces come in any order.
+using EachPiece = std::function<void(std::int64_t at, std::int64_t bytes)>;
+
 class SpillFile {
  public:
-  // UserError: the folder does not exist, cannot be written, or has not that many bytes free.
-  SpillFile(const std::string& folder, std::int64_t bytes);
+  static constexpr std::int64_t kPiece = kMiB;  // measured: as fast as any, with 8 of them on their way
+  static constexpr const char* kFull = "the disk is full";
+
+  // `memory` is where most bytes come from and go to; it is pinned once instead of page by page in each transfer, if
+  // the system lets us (RLIMIT_MEMLOCK), and must stay mapped as it is. May be empty. UserError: the folder does not
+  // exist, cannot be written, or has not that many bytes free.
+  SpillFile(const std::string& folder, std::int64_t bytes, std::span<std::byte> memory = {});
   ~SpillFile();
   SpillFile(const SpillFile&) = delete;
   SpillFile& operator=(const SpillFile&) = delete;
 
-  // Whole pages at a multiple of a page. Empty when done, else the reason. Several pieces are on their way at one time.
-  std::string write(std::int64_t offset, const std::byte* src, std::int64_t bytes);
-  std::string read(std::int64_t offset, std::byte* dst, std::int64_t bytes);
-  bool is_direct() const;
+  // Whole pages at a multiple of a page. Empty when done, else the reason.
+  std::string write(std::int64_t offset, const std::byte* src, std::int64_t bytes, const EachPiece& before = {});
+  std::string read(std::int64_t offset, std::byte* dst, std::int64_t bytes, const EachPiece& after = {});
+  bool is_direct() const { return is_direct_; }
+  bool is_registered() const { return is_registered_; }
 
  private:
   struct Ring;
-  std::string transfer(bool is_write, std::int64_t offset, std::byte* data, std::int64_t bytes);
+  struct Transfer;
+  std::string transfer(const Transfer& t);
+  void submit_piece(const Transfer& t, std::int64_t at, std::int64_t bytes);
+  void register_memory(std::span<std::byte> memory);
 
   int fd_ = -1;
   bool is_direct_ = false;
+  bool is_registered_ = false;
+  std::span<std::byte> memory_;
   std::unique_ptr<Ring> ring_;  // null where the system has no io_uring: plain reads and writes then
 };
 

@@ -4,26 +4,33 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
+
+#include "pool/faults.h"
 
 namespace neap {
 
 struct SpillOptions {
   std::string folder;               // for the file; empty: the system's folder for temporary files
   std::int64_t host_ram_bytes = 0;  // of the tier above the file
+  // Two copies of everything that goes to the file: for plans whose step cannot be run again.
+  bool mirror = false;
+  // Where the tensors lie that come and go; pinned where the system lets us, so it stays mapped as it is while the
+  // store lives. May be empty.
+  std::span<std::byte> memory;
   // For tests: the file is no faster than this, each way; 0: as fast as it is.
   double write_bytes_per_s = 0;
   double read_bytes_per_s = 0;
-  // For tests: faults, by number of the transfer (the first is 1); 0: none. A wrong checksum comes back once.
-  std::int64_t fail_write = 0;
-  std::int64_t fail_read = 0;
-  std::int64_t corrupt_read = 0;
+  std::shared_ptr<SpillFaults> faults;  // null: none
 };
 
-// A read that failed or came back with other bytes. The step can be run again from its inputs.
+// A transfer that failed for good. The step can be run again from its inputs, if it has changed nothing yet.
 struct SpillLost {
   std::string what;
+  bool is_write = false;
+  std::int64_t room_bytes = -1;  // of a disk that is full: the file takes so much and no more
 };
 
 struct SpillCounters {
@@ -31,8 +38,23 @@ struct SpillCounters {
   std::int64_t read_bytes = 0;
   double write_ms = 0;  // that the channel was busy with
   double read_ms = 0;
-  double stalled_ms = 0;       // that calls waited
-  std::int64_t ram_bytes = 0;  // held by the tier in RAM
+  double stalled_ms = 0;        // that calls waited
+  std::int64_t ram_bytes = 0;   // held by the tier in RAM
+  std::int64_t file_bytes = 0;  // held by the file
+};
+
+// The last transfer of a slot, one way. Nanoseconds of the steady clock.
+struct TransferTime {
+  std::int64_t asked_ns = 0;
+  std::int64_t begun_ns = 0;
+  std::int64_t ended_ns = 0;
+  std::int64_t stalled_ns = 0;  // that its wait held up calls
+};
+
+struct SlotTimes {
+  TransferTime write;
+  TransferTime read;
+  bool in_ram = false;
 };
 
 // One slot a tensor; transfers go through one channel in the order in which they begin. The bytes must stay as they are
@@ -42,11 +64,12 @@ class SpillStore {
   virtual ~SpillStore() = default;
   virtual void begin_write(std::uint32_t slot, const std::byte* src) = 0;
   virtual void begin_read(std::uint32_t slot, std::byte* dst) = 0;
-  // DeviceError when a write failed; SpillLost when a read did.
+  // SpillLost when the transfer failed.
   virtual void wait(std::uint32_t slot) = 0;
   // After an exception: lets go of whatever is on its way, so that the step can start again.
   virtual void drain() = 0;
   virtual SpillCounters counters() const = 0;
+  virtual std::span<const SlotTimes> times() const = 0;  // valid when nothing is on its way
 };
 
 // `slots` has the bytes of each slot. UserError when the folder cannot be used or is too full; nothing is left behind

@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <memory>
 
 #include "core/bytes.h"
 #include "neap/error.h"
+#include "pool/checksum_simd.h"
 #include "pool/spill_file.h"
 
 namespace neap {
@@ -82,23 +85,140 @@ TEST(SpillStore, RefusesFoldersThatCannotBeUsed) {
   EXPECT_NE(message("/tmp", 1LL << 55).find("do not fit"), std::string::npos);
 }
 
-TEST(SpillStore, AFailedWriteStopsAndALostReadSaysSo) {
+SpillOptions with_fault(const std::string& text) { return {.faults = parse_spill_faults(text)}; }
+
+void write_out(SpillStore& store, std::uint32_t slot, const std::byte* data) {
+  store.begin_write(slot, data);
+  store.wait(slot);
+}
+
+SpillLost lost_by(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const SpillLost& lost) {
+    return lost;
+  }
+  return {.what = "nothing"};
+}
+
+TEST(SpillStore, ALostTransferSaysSoAndTheNextOneWorks) {
+  const Pages data = pages(3 * kMiB);
+  fill(data.get(), 3 * kMiB, 1);
+  const auto bad_disk = make_spill_store({kMiB}, with_fault("fail-write:1"));
+  EXPECT_TRUE(lost_by([&] { write_out(*bad_disk, 0, data.get()); }).is_write);
+  EXPECT_NO_THROW(write_out(*bad_disk, 0, data.get()));
+
+  for (const char* fault : {"fail-read:1", "corrupt-read:1"}) {
+    const auto store = make_spill_store({3 * kMiB}, with_fault(fault));
+    const Pages back = pages(3 * kMiB);
+    write_out(*store, 0, data.get());
+    store->begin_read(0, back.get());
+    const SpillLost lost = lost_by([&] { store->wait(0); });
+    EXPECT_NE(lost.what, "nothing") << fault;
+    EXPECT_FALSE(lost.is_write);
+    store->drain();
+    store->begin_read(0, back.get());
+    EXPECT_NO_THROW(store->wait(0));
+    EXPECT_EQ(std::memcmp(data.get(), back.get(), 3 * kMiB), 0) << fault;
+  }
+}
+
+TEST(SpillStore, ASecondCopyStandsInForTheFirst) {
+  for (const char* fault : {"fail-read:1", "corrupt-read:1"}) {
+    SpillOptions options = with_fault(fault);
+    options.mirror = true;
+    const Pages data = pages(2 * kMiB);
+    const Pages back = pages(2 * kMiB);
+    fill(data.get(), 2 * kMiB, 5);
+    const auto store = make_spill_store({2 * kMiB}, options);
+    EXPECT_EQ(store->counters().file_bytes, 4 * kMiB);
+    write_out(*store, 0, data.get());
+    store->begin_read(0, back.get());
+    EXPECT_NO_THROW(store->wait(0)) << fault;
+    EXPECT_EQ(std::memcmp(data.get(), back.get(), 2 * kMiB), 0) << fault;
+  }
+}
+
+TEST(SpillStore, ADiskThatFillsUpTellsHowMuchItTakes) {
   const Pages data = pages(kMiB);
   fill(data.get(), kMiB, 1);
-  const auto bad_disk = make_spill_store({kMiB}, {.fail_write = 1});
-  bad_disk->begin_write(0, data.get());
-  EXPECT_THROW(bad_disk->wait(0), DeviceError);
+  const auto store = make_spill_store({kMiB, kMiB, kMiB}, with_fault("full:2MiB"));
+  EXPECT_NO_THROW(write_out(*store, 0, data.get()));
+  EXPECT_NO_THROW(write_out(*store, 1, data.get()));
+  const SpillLost lost = lost_by([&] { write_out(*store, 2, data.get()); });
+  EXPECT_TRUE(lost.is_write);
+  EXPECT_EQ(lost.room_bytes, 2 * kMiB);
+  const auto from_third = make_spill_store({kMiB, kMiB}, with_fault("full:0@3"));
+  EXPECT_NO_THROW(write_out(*from_third, 0, data.get()));
+  EXPECT_NO_THROW(write_out(*from_third, 1, data.get()));
+  EXPECT_EQ(lost_by([&] { write_out(*from_third, 0, data.get()); }).room_bytes, 0);
+}
 
-  for (const SpillOptions& options : {SpillOptions{.fail_read = 1}, SpillOptions{.corrupt_read = 1}}) {
-    const auto store = make_spill_store({kMiB}, options);
-    store->begin_write(0, data.get());
-    store->wait(0);
-    store->begin_read(0, data.get());
-    EXPECT_THROW(store->wait(0), SpillLost);
-    store->drain();
-    store->begin_read(0, data.get());
-    EXPECT_NO_THROW(store->wait(0)) << "the next time it works";
+TEST(SpillStore, FaultsThatDoNotExistAreRefused) {
+  EXPECT_EQ(parse_spill_faults(""), nullptr);
+  for (const char* text : {"fire", "fail-read", "fail-read:", "fail-read:0", "fail-read:x", "full:9@0"}) {
+    EXPECT_THROW(parse_spill_faults(text), UserError) << text;
   }
+}
+
+TEST(SpillStore, SaysWhereAndWhenEachTransferRan) {
+  const Pages data = pages(2 * kMiB);
+  fill(data.get(), 2 * kMiB, 1);
+  const auto store = make_spill_store({kMiB, 2 * kMiB}, {.host_ram_bytes = kMiB, .write_bytes_per_s = 100e6});
+  EXPECT_EQ(store->counters().ram_bytes, kMiB);
+  EXPECT_EQ(store->counters().file_bytes, 2 * kMiB);
+  store->begin_write(0, data.get());
+  store->begin_write(1, data.get());
+  store->wait(0);
+  store->wait(1);
+  const auto times = store->times();
+  EXPECT_TRUE(times[0].in_ram);
+  EXPECT_FALSE(times[1].in_ram);
+  EXPECT_LE(times[0].write.ended_ns, times[1].write.begun_ns) << "one channel, first in, first out";
+  EXPECT_GE(times[1].write.ended_ns - times[1].write.begun_ns, 20'000'000) << "2 MiB at 100 MB/s";
+  EXPECT_GT(times[1].write.stalled_ns, 10'000'000);
+  EXPECT_EQ(times[1].read.ended_ns, 0);
+}
+
+// Memory that is registered takes the same way for the caller, whatever part of it is asked for.
+TEST(SpillStore, RegisteredMemoryGivesTheSameBytes) {
+  const Pages arena = pages(16 * kMiB);
+  const std::span<std::byte> memory(arena.get(), 16 * kMiB);
+  const auto store = make_spill_store({5 * kMiB + 123}, {.memory = memory});
+  fill(arena.get() + kPage, 5 * kMiB + 123, 3);
+  write_out(*store, 0, arena.get() + kPage);
+  store->begin_read(0, arena.get() + 8 * kMiB);
+  store->wait(0);
+  EXPECT_EQ(std::memcmp(arena.get() + kPage, arena.get() + 8 * kMiB, 5 * kMiB + 123), 0);
+}
+
+TEST(SpillFile, GoesOnWhereMemoryMayNotBePinned) {
+  const Pages arena = pages(64 * kMiB);
+  const std::span<std::byte> memory(arena.get(), 64 * kMiB);
+  EXPECT_TRUE(SpillFile("/tmp", kMiB).is_direct());
+  // Address space that is not there cannot be pinned.
+  const std::span<std::byte> nowhere(reinterpret_cast<std::byte*>(kPage), 64 * kMiB);
+  SpillFile file("/tmp", kMiB, nowhere);
+  EXPECT_FALSE(file.is_registered());
+  fill(arena.get(), kMiB, 9);
+  EXPECT_EQ(file.write(0, arena.get(), kMiB), "");
+  EXPECT_EQ(file.read(0, arena.get() + kMiB, kMiB), "");
+  EXPECT_EQ(std::memcmp(arena.get(), arena.get() + kMiB, kMiB), 0);
+}
+
+TEST(SpillStore, EveryBitCounts) {
+  const Pages data = pages(kPage);
+  fill(data.get(), kPage, 1);
+  const std::uint64_t sum = checksum(data.get(), kPage);
+  for (std::int64_t at = 0; at < kPage; at += 37) {
+    for (int bit = 0; bit < 8; ++bit) {
+      data.get()[at] ^= std::byte{1} << bit;
+      EXPECT_NE(checksum(data.get(), kPage), sum) << at << " " << bit;
+      data.get()[at] ^= std::byte{1} << bit;
+    }
+  }
+  std::swap_ranges(data.get(), data.get() + 8, data.get() + 32);
+  EXPECT_NE(checksum(data.get(), kPage), sum) << "words in another order";
 }
 
 TEST(SpillStore, ATestCanMakeItSlow) {

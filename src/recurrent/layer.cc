@@ -125,7 +125,7 @@ class Layers {
     if (family_.blocks == 1) attrs.set("activation", options_.activation);
     Values in = {x, d.w_ih, d.w_hh, d.b_ih, d.b_hh, options_.lengths, d.h};
     if (family_.has_cell) in.push_back(d.c);
-    const Values out = g_.add(fmt::format("{}_chunk", family_.name), in, attrs, fmt::format("chunk{}", k));
+    const Values out = g_.add(fmt::format("{}_chunk", family_.name), in, attrs, fmt::format("chunk.{}", k));
     d.h = out[1];
     if (family_.has_cell) d.c = out[4];
     return out[0];

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "core/bytes.h"
 #include "graph/op.h"
@@ -18,13 +19,15 @@ Executor::Executor(const Program& program, const Plan& plan, Device& device, Are
       base_(arena.base()),
       is_host_memory_(device.kind() == DeviceKind::kCpu) {
   require(arena.bytes() >= plan.peak_bytes, "the arena holds the plan");
-  require(plan.slots.empty() || store != nullptr, "a plan with transfers has a store");
   launches_.reserve(plan.instructions.size());
   for (const Instruction& instruction : plan.instructions) {
     const bool changes = !is_transfer(instruction.action) && program.graph.at(instruction.node).op->side_effects();
     if (changes) first_change_ = std::min(first_change_, launches_.size());
     launches_.push_back(bind(instruction));
   }
+#ifdef NEAP_CHECKED
+  checks_ = std::make_unique<Checks>(plan, program.graph, program.costs, is_host_memory_ ? base_ : nullptr);
+#endif
   for (const auto& [id, home] : plan.homes) {
     homes_[id.index] = base_ + plan.blocks[home.block.index].offset + home.offset;
     peak_ = std::max(peak_, top_of(home, program.graph.at(id).type.bytes()));
@@ -79,6 +82,7 @@ void Executor::launch(const Launch& l) {
 
 void Executor::transfer(const Launch& l) {
   if (base_ == nullptr) return;  // a device that only counts
+  require(store_ != nullptr, "a plan with transfers has a store");
   switch (l.action) {
     case Action::kSpillBegin: return store_->begin_write(l.slot, l.outputs[0]);
     case Action::kFetchBegin: return store_->begin_read(l.slot, l.outputs[0]);
@@ -86,18 +90,72 @@ void Executor::transfer(const Launch& l) {
   }
 }
 
+void Executor::record() { times_.resize(launches_.size()); }
+
 void Executor::run() {
+  if (!times_.empty()) return run_recorded();
+#ifdef NEAP_CHECKED
+  run_with(*checks_);
+#else
   for (done_ = 0; done_ < launches_.size(); ++done_) launch(launches_[done_]);
+#endif
 }
+
+namespace {
+
+// When each instruction ran; what is checked around it does not count.
+class Recorder {
+ public:
+  Recorder(std::vector<InstructionTime>& times, Device& device, Checks* checks)
+      : times_(times), device_(device), checks_(checks) {}
+  void before(std::size_t i) {
+    if (checks_ != nullptr) checks_->before(i);
+    times_[i].begun_ns = now();
+  }
+  void after(std::size_t i) {
+    device_.synchronise();
+    times_[i].ended_ns = now();
+    if (checks_ != nullptr) checks_->after(i);
+  }
+
+ private:
+  static std::int64_t now() {
+    return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+  std::vector<InstructionTime>& times_;
+  Device& device_;
+  Checks* checks_;
+};
+
+// Marks around each instruction on the device's own clock, so that nothing waits for it.
+class Marker {
+ public:
+  Marker(Timer& timer, Checks* checks) : timer_(timer), checks_(checks) {}
+  void before(std::size_t i) {
+    if (checks_ != nullptr) checks_->before(i);
+    timer_.mark();
+  }
+  void after(std::size_t i) {
+    timer_.mark();
+    if (checks_ != nullptr) checks_->after(i);
+  }
+
+ private:
+  Timer& timer_;
+  Checks* checks_;
+};
+
+}  // namespace
+
+void Executor::run_recorded() { run_with(Recorder(times_, device_, checks_.get())); }
 
 void Executor::run_timed(std::vector<double>& ms) {
   const auto timer = device_.make_timer();
-  timer->mark();
-  for (done_ = 0; done_ < launches_.size(); ++done_) {
-    launch(launches_[done_]);
-    timer->mark();
-  }
-  timer->read(ms);
+  run_with(Marker(*timer, checks_.get()));
+  std::vector<double> between;
+  timer->read(between);
+  ms.clear();
+  for (std::size_t i = 0; i < between.size(); i += 2) ms.push_back(between[i]);
 }
 
 std::byte* Executor::at(TensorId id) const {

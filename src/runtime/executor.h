@@ -3,26 +3,52 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "device/device.h"
 #include "plan/plan.h"
 #include "pool/spill_store.h"
+#include "runtime/checks.h"
 #include "runtime/prepare.h"
 
 namespace neap {
 
+// When an instruction ran. Nanoseconds of the steady clock.
+struct InstructionTime {
+  std::int64_t begun_ns = 0;
+  std::int64_t ended_ns = 0;
+};
+
 class Executor {
  public:
   // The arena must hold plan.peak_bytes; the plan must be valid. Both outlive the executor, like program and device.
-  // `store` is for plans with transfers.
+  // `store` is for plans with transfers; it may come later, but before a step.
   Executor(const Program& program, const Plan& plan, Device& device, Arena& arena, SpillStore* store = nullptr);
 
+  void use(SpillStore* store) { store_ = store; }
   // One whole step.
   void run();
   // The same, with the milliseconds of every instruction.
   void run_timed(std::vector<double>& ms);
+
+  // From now on run() notes when each instruction ran; of the last step.
+  void record();
+  std::span<const InstructionTime> times() const { return times_; }  // empty: not recorded
+  const Program& program() const { return program_; }
+  const Plan& plan() const { return plan_; }
+  const SpillStore* store() const { return store_; }
+
+  // The same between calls of hook.before(i) and hook.after(i), i being the instruction's number.
+  template <class Hook>
+  void run_with(Hook&& hook) {
+    for (done_ = 0; done_ < launches_.size(); ++done_) {
+      hook.before(done_);
+      launch(launches_[done_]);
+      hook.after(done_);
+    }
+  }
 
   // After an exception from run(): may the step be run again from its inputs? Not once a call has changed the state.
   bool can_run_again() const { return done_ <= first_change_; }
@@ -52,6 +78,7 @@ class Executor {
   Launch bind(const Instruction& instruction) const;
   Launch bind_transfer(const Instruction& instruction) const;
   void transfer(const Launch& launch);
+  void run_recorded();
   void launch(const Launch& launch);
 
   const Program& program_;
@@ -62,9 +89,11 @@ class Executor {
   bool is_host_memory_;
   std::vector<Launch> launches_;
   std::unordered_map<std::uint32_t, std::byte*> homes_;
+  std::vector<InstructionTime> times_;
   std::int64_t peak_ = 0;
   std::size_t first_change_ = SIZE_MAX;  // the first instruction that changes state
   std::size_t done_ = 0;                 // instructions of this step
+  std::unique_ptr<Checks> checks_;       // only with NEAP_CHECKED
 };
 
 }  // namespace neap

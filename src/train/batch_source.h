@@ -6,21 +6,26 @@
 #include <memory>
 
 #include "neap/train.h"
-#include "runtime/executor.h"
 #include "train/data/dataset.h"
 #include "train/model_spec.h"
+#include "train/stepper.h"
 
 namespace neap {
+
+struct BatchInfo {
+  std::int64_t length = 0;  // time steps of its sequences, padding included; 0: the model's own
+  std::int64_t tokens = 0;  // that the loss counts; 0: unknown
+};
 
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
   // Called once, before the first batch: that of step `done` + 1.
   virtual void start(std::int64_t done) = 0;
-  // Writes every data input of the next batch.
-  virtual void next(Executor& executor) = 0;
-  // The same batch once more, for a step that must be run again.
-  virtual void again(Executor& executor) = 0;
+  // Goes on to the next batch.
+  virtual BatchInfo next() = 0;
+  // Writes every data input of this batch; once more for a step that must be run again.
+  virtual void write(Stepper& stepper) = 0;
 };
 
 struct DataSources {

@@ -4,6 +4,7 @@
 
 #include "neap/error.h"
 #include "train/data/wanted.h"
+#include "train/step_list.h"
 #include "train/trainer_impl.h"
 
 namespace neap {
@@ -21,6 +22,7 @@ DatasetOptions options_for(const TrainOptions& options, const ModelSpec& spec, c
   DatasetOptions out;
   out.seed = options.seed;
   out.validation_fraction = options.validation;
+  out.varying = options.lengths == "varying";
   for (const Tensor& t : graph.tensors) {
     if (is_data(t)) out.wanted.push_back(field_of(t, *spec.model));
   }
@@ -43,6 +45,22 @@ std::shared_ptr<const Dataset> open_evaluation(const TrainOptions& options, Data
   return open_dataset(is_split ? options.data : options.eval, o);
 }
 
+SequenceOptions sequences_of(const TrainOptions& options, const Dataset& data, const Graph& graph) {
+  SequenceOptions out;
+  out.varying = options.lengths == "varying";
+  if (!out.varying && options.length_schedule.empty()) return out;
+  out.longest = sequence_length(graph);
+  for (const StepLength& part : parse_length_schedule(options.length_schedule, out.longest)) {
+    out.limits.push_back({static_cast<std::uint64_t>(part.step - 1), part.length});
+  }
+  for (const Field& field : data.fields()) {
+    if (is_sequence(field, out.longest)) continue;
+    throw UserError(fmt::format("sequences cannot change their length with the input '{}' ({}{} a sample)", field.name,
+                                name(field.dtype), field.sample_shape.text()));
+  }
+  return out;
+}
+
 }  // namespace
 
 // One in use, two being loaded.
@@ -55,13 +73,14 @@ Batches::Batches(std::shared_ptr<const Dataset> data, const TrainOptions& option
                 .batch = static_cast<std::uint64_t>(spec.batch()),
                 .seed = options.seed,
                 .shuffle = options.shuffle},
+      sequences_(sequences_of(options, *data_, graph)),
       augment_{.flip = options.flip, .crop_padding = options.crop, .seed = options.seed} {
   if (sampling_.batch > sampling_.size) {
     throw UserError(
         fmt::format("--batch {} is more than the {} samples of '{}'", spec.batch(), data_->size(), options.data));
   }
-  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
-    if (is_data(graph.tensors[i])) inputs_.emplace_back(TensorId{i}, data_->field(graph.tensors[i].name));
+  for (const Tensor& t : graph.tensors) {
+    if (is_data(t)) fields_.push_back(data_->field(t.name));
   }
 }
 
@@ -70,16 +89,18 @@ void Batches::start(std::int64_t done) {
   const std::uint64_t per_epoch = sampler.batches_per_epoch();
   const auto batches = static_cast<std::uint64_t>(done);
   sampler.seek({.epoch = batches / per_epoch, .index = batches % per_epoch * sampling_.batch});
-  loader_ = std::make_unique<Loader>(data_, std::move(sampler), augment_, kRing);
+  loader_ = std::make_unique<Loader>(data_, std::move(sampler), augment_, kRing, sequences_, batches);
 }
 
-void Batches::next(Executor& executor) {
+BatchInfo Batches::next() {
   batch_ = &loader_->next();
-  again(executor);
+  return {.length = batch_->length, .tokens = batch_->tokens};
 }
 
-void Batches::again(Executor& executor) {
-  for (const auto& [id, field] : inputs_) executor.write(id, batch_->fields[field].data());
+void Batches::write(Stepper& stepper) {
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    stepper.executor().write(stepper.inputs()[i].id, batch_->fields[fields_[i]].data());
+  }
 }
 
 DataSources open_named_data(const TrainOptions& options, const ModelSpec& spec, const Graph& graph) {

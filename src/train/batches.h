@@ -14,14 +14,15 @@ class Batches final : public BatchSource {
   Batches(std::shared_ptr<const Dataset> data, const TrainOptions& options, const ModelSpec& spec, const Graph& graph);
 
   void start(std::int64_t done) override;
-  void next(Executor& executor) override;
-  void again(Executor& executor) override;
+  BatchInfo next() override;
+  void write(Stepper& stepper) override;
 
  private:
   std::shared_ptr<const Dataset> data_;
   SamplerOptions sampling_;
+  SequenceOptions sequences_;
   Augment augment_;
-  std::vector<std::pair<TensorId, std::size_t>> inputs_;  // with the index of the field that feeds it
+  std::vector<std::size_t> fields_;  // one a data input, in the graph's order: what feeds it
   std::unique_ptr<Loader> loader_;
   const Loader::Batch* batch_ = nullptr;  // of the step that runs; the loader keeps it until the next is asked for
 };

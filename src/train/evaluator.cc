@@ -9,9 +9,13 @@
 
 namespace neap {
 
-Evaluator::Evaluator(ModelSpec spec, std::shared_ptr<const Dataset> data, Device& device, StateLayout layout,
+Evaluator::Evaluator(ModelSpec spec, std::shared_ptr<const Dataset> data, Device& device, LayoutFor layout_for,
                      bool own_only)
-    : spec_(std::move(spec)), data_(std::move(data)), device_(device), layout_(std::move(layout)), own_only_(own_only) {
+    : spec_(std::move(spec)),
+      data_(std::move(data)),
+      device_(device),
+      layout_for_(std::move(layout_for)),
+      own_only_(own_only) {
   const auto size = static_cast<std::int64_t>(data_->size());
   for (const std::int64_t batch : {std::min(spec_.batch(), size), size % spec_.batch()}) {
     if (batch > 0 && !passes_.contains(batch)) passes_.emplace(batch, make_pass(batch));
@@ -21,7 +25,8 @@ Evaluator::Evaluator(ModelSpec spec, std::shared_ptr<const Dataset> data, Device
 Evaluator::Pass Evaluator::make_pass(std::int64_t batch) const {
   Pass out{.program = prepare(build_evaluation(spec_, batch), device_, own_only_)};
   const Program& p = out.program;
-  out.plan = std::get<Plan>(make_plan(p.graph, p.costs, {}, kNoBudget, &layout_));
+  const StateLayout layout = layout_for_(p.graph);
+  out.plan = std::get<Plan>(make_plan(p.graph, p.costs, {}, kNoBudget, &layout));
   const auto error = validate(out.plan, p.graph, p.costs);
   if (error) throw InternalError("evaluation plan: " + *error);
   return out;

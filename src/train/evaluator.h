@@ -16,8 +16,9 @@ namespace neap {
 
 class Evaluator {
  public:
-  // `own_only`: see prepare().
-  Evaluator(ModelSpec spec, std::shared_ptr<const Dataset> data, Device& device, StateLayout layout, bool own_only);
+  // `layout_for` tells where the run has put the state that a graph names. `own_only`: see prepare().
+  using LayoutFor = std::function<StateLayout(const Graph&)>;
+  Evaluator(ModelSpec spec, std::shared_ptr<const Dataset> data, Device& device, LayoutFor layout_for, bool own_only);
 
   // Bytes that the arena must have.
   std::int64_t peak_bytes() const;
@@ -41,7 +42,7 @@ class Evaluator {
   ModelSpec spec_;
   std::shared_ptr<const Dataset> data_;
   Device& device_;
-  StateLayout layout_;
+  LayoutFor layout_for_;
   bool own_only_;
   std::vector<std::byte> staging_;       // for a device whose memory the host cannot write
   std::map<std::int64_t, Pass> passes_;  // the usual batch, and what is left at the end of the data

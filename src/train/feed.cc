@@ -10,20 +10,18 @@ class FedBatches final : public BatchSource {
  public:
   FedBatches(Feed feed, const Graph& graph) : feed_(std::move(feed)) {
     std::size_t most = 0;
-    for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
-      const Tensor& t = graph.tensors[i];
-      if (!is_data(t)) continue;
-      inputs_.push_back({.id = {i}, .name = t.name, .bytes = static_cast<std::size_t>(t.type.bytes())});
-      most = std::max(most, inputs_.back().bytes);
+    for (const Tensor& t : graph.tensors) {
+      if (is_data(t)) most = std::max(most, static_cast<std::size_t>(t.type.bytes()));
     }
     staging_.resize(most);
   }
 
   void start(std::int64_t /*done*/) override {}
-  void again(Executor& executor) override { next(executor); }
+  BatchInfo next() override { return {}; }
 
-  void next(Executor& executor) override {
-    for (const Input& input : inputs_) {
+  void write(Stepper& stepper) override {
+    Executor& executor = stepper.executor();
+    for (const DataInput& input : stepper.inputs()) {
       if (executor.is_host_memory()) {
         feed_(input.name, {executor.at(input.id), input.bytes});
       } else {
@@ -34,13 +32,7 @@ class FedBatches final : public BatchSource {
   }
 
  private:
-  struct Input {
-    TensorId id;
-    std::string name;
-    std::size_t bytes = 0;
-  };
   Feed feed_;
-  std::vector<Input> inputs_;
   std::vector<std::byte> staging_;  // for a device whose memory the host cannot write
 };
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "autodiff/autodiff.h"
+#include "autodiff/optimizer.h"
 #include "neap/error.h"
-#include "train/optimizer.h"
 #include "train/state.h"
 
 namespace neap {
@@ -52,6 +52,14 @@ ModelSpec make_spec(std::shared_ptr<const Model> model, const TrainOptions& opti
 }
 
 bool is_data(const Tensor& t) { return t.role == Role::kInput && !t.name.starts_with("step."); }
+
+std::int64_t sequence_length(const Graph& graph) {
+  for (const Tensor& t : graph.tensors) {
+    const bool is_integer = t.type.dtype == DType::kI32 || t.type.dtype == DType::kI64;
+    if (is_data(t) && is_integer && t.type.shape.rank() == 2) return t.type.shape.size(1);
+  }
+  return 0;
+}
 
 Graph build_training(const ModelSpec& spec, const TrainOptions& options) {
   Graph forward = build_forward(spec, spec.request);

@@ -22,6 +22,9 @@ ModelSpec make_spec(std::shared_ptr<const Model> model, const TrainOptions& opti
 // Inputs that come with a batch; the others are named "step.".
 bool is_data(const Tensor& tensor);
 
+// Time steps of the sequences that the graph takes; 0: it takes none.
+std::int64_t sequence_length(const Graph& graph);
+
 // Forward, backward and updates, batch bound, verified.
 Graph build_training(const ModelSpec& spec, const TrainOptions& options);
 

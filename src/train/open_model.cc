@@ -37,6 +37,7 @@ class SavedAsOnnx final : public Model {
   std::int64_t batch() const override { return model_->batch(); }
   void build(Builder& g, const BuildRequest& request) const override { model_->build(g, request); }
   std::int64_t bound(std::string_view input) const override { return model_->bound(input); }
+  bool takes_padding() const override { return model_->takes_padding(); }
   std::vector<std::string> notes() const override { return model_->notes(); }
   void save(const std::string& path, const BuildRequest& request, const WeightReader& weight) const override {
     save_onnx(*model_, request, path, weight);

@@ -1,4 +1,4 @@
-// What planning and training have in common: the program and its plan.
+// What planning and training have in common: the program of the longest shape and its plan.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,15 @@
 #include "policy/policy.h"
 #include "runtime/prepare.h"
 #include "train/model_spec.h"
+#include "train/stepper.h"
 
 namespace neap {
 
 struct Setup {
   ModelSpec spec;
   std::unique_ptr<Device> device;
-  Program program;
+  BatchShape shape;                  // the longest
+  std::shared_ptr<Program> program;  // of that shape
   const Policy* policy = nullptr;
   Plan plan;  // valid
   std::int64_t store_all_bytes = 0;
@@ -26,12 +28,15 @@ struct Setup {
   double planning_ms = 0;
 };
 
-// Another plan within the same budget, from what was measured. The state stays where it is.
-void plan_again(Setup& setup);
-
 // UserError for wrong options. A plan above the budget is returned like any other: the caller decides.
 Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options);
 
-PlanReport report_of(const Setup& setup);
+// Kernels and guessed costs for another length of the batch.
+std::shared_ptr<Program> prepare_length(const Setup& setup, const TrainOptions& options, std::int64_t length);
+
+PlanReport report_of(const Setup& setup, const Plan& plan);
+
+// "134 MiB of state, 33 MiB kept for backward, ...; layer 'conv1' sets it": why a plan needs what it needs.
+std::string explain_peak(const PlanReport& report);
 
 }  // namespace neap

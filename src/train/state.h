@@ -6,12 +6,10 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/initial.h"
 #include "graph/outside.h"
 
 namespace neap {
-
-// The first value of a parameter, buffer, constant or optimizer state; depends on seed and name alone.
-std::vector<std::byte> initial_value(const Tensor& tensor, std::uint64_t seed);
 
 // '*' stands for any text, '?' for any one character.
 bool matches(std::string_view pattern, std::string_view text);

@@ -3,16 +3,16 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <fstream>
 #include <numeric>
 
+#include "autodiff/optimizer.h"
 #include "core/bytes.h"
 #include "core/file.h"
 #include "core/random.h"
 #include "neap/error.h"
+#include "pool/simple_predictors.h"
 #include "train/checkpoint.h"
-#include "train/optimizer.h"
 #include "train/profile.h"
 #include "train/schedule.h"
 #include "train/state.h"
@@ -22,12 +22,6 @@
 namespace neap {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
 // The most that the process has had in RAM: its own high-water mark.
 std::int64_t rss_peak() {
   rusage usage{};
@@ -35,13 +29,20 @@ std::int64_t rss_peak() {
   return static_cast<std::int64_t>(usage.ru_maxrss) * kKiB;
 }
 
+std::string lengths_text(const TrainOptions& o) {
+  return fmt::format(" (lengths {}, at most {}; {})", o.lengths, o.length, o.length_schedule);
+}
+
 std::map<std::string, std::string> run_of(const TrainOptions& o, const ModelSpec& spec) {
   return {{"model", spec.model->name()},
-          {"data", o.data},
+          {"data", o.lengths == "fixed" && o.length_schedule.empty() ? o.data : o.data + lengths_text(o)},
           {"seed", std::to_string(o.seed)},
           {"batch", std::to_string(spec.batch())},
           {"optimizer", o.optimizer.name}};
 }
+
+// Each has kernels of its own; lengths come in buckets, so that there are few.
+constexpr std::size_t kMostShapes = 32;
 
 }  // namespace
 
@@ -55,135 +56,99 @@ double StepTimes::median() const {
 }
 
 Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& options, const OpenData& open)
-    : options_(options), setup_(make_setup(std::move(model), options)) {
+    : options_(options),
+      setup_(make_setup(std::move(model), options)),
+      steppers_(kMostShapes),
+      new_shapes_(predictor_named(options.lifetimes)) {
   refuse_what_does_not_fit(setup_.plan.peak_bytes);
-  DataSources data = open(options_, setup_.spec, graph());
+  faults_ = parse_spill_faults(options_.spill_fault);
+  if (options_.trace) tracer_ = std::make_unique<Tracer>();
+  const Graph& longest = setup_.program->graph;
+  DataSources data = open(options_, setup_.spec, longest);
   batches_ = std::move(data.training);
   if (data.evaluation) {
-    evaluator_ = std::make_unique<Evaluator>(setup_.spec, std::move(data.evaluation), *setup_.device,
-                                             layout_of(setup_.plan, graph()), options_.own_kernels);
+    evaluator_ = std::make_unique<Evaluator>(
+        setup_.spec, std::move(data.evaluation), *setup_.device,
+        [&](const Graph& graph) { return shared_layout(longest, setup_.plan, graph); }, options_.own_kernels);
   }
   make_arena();
-  make_executor();
-  loss_id_ = *graph().output("loss");
-  hyper_id_ = graph().find(kHyperInput).value_or(TensorId{});
-  random_id_ = graph().find(kRandomInput).value_or(TensorId{});
+  steppers_.add(std::make_unique<Stepper>(setup_.shape, setup_.program, setup_.plan, layout_of(setup_.plan, longest),
+                                          *setup_.device, *arena_, spill_for()));
   load_state();
+  peak_ = first().executor().peak_bytes();
   batches_->start(step_);
 }
 
+// Addresses for all that a later plan may want, memory for what the present ones do.
 void Trainer::Impl::make_arena() {
-  std::int64_t bytes = std::max(setup_.plan.peak_bytes, evaluator_ ? evaluator_->peak_bytes() : 0);
-  // Later plans may use all of the budget.
-  if (!setup_.plan.slots.empty() && setup_.budget) bytes = std::max(bytes, *setup_.budget);
-  if (options_.reservation.empty()) {
-    arena_ = setup_.device->make_arena(bytes, options_.guard);
+  const std::int64_t bytes = std::max(setup_.plan.peak_bytes, evaluator_ ? evaluator_->peak_bytes() : 0);
+  if (!options_.reservation.empty()) {
+    refuse_what_does_not_fit(bytes);
+    arena_ = setup_.device->arena_in(options_.reservation);
     return;
   }
-  refuse_what_does_not_fit(bytes);
-  arena_ = setup_.device->arena_in(options_.reservation);
+  arena_ = setup_.device->make_arena(std::max(bytes, setup_.store_all_bytes), options_.guard);
+  arena_->resize(std::max(bytes, std::min(setup_.budget.value_or(0), arena_->capacity())));
 }
 
-StepReport Trainer::Impl::advance() {
-  const auto start = Clock::now();
-  const std::int64_t spilled_before = store_ ? store_->counters().written_bytes : 0;
-  write_inputs();
-  run_step();
-  executor_->read(loss_id_, &loss_);
-  const double ms = ms_since(start);
-  const std::int64_t spilled = store_ ? store_->counters().written_bytes - spilled_before : 0;
-  ++step_;
-  ++steps_here_;
-  times_.add(ms);
-  const std::int64_t peak = executor_->peak_bytes();
-  if (setup_.budget && peak > *setup_.budget) ++violations_;
-  if (steps_here_ == kTimedStep) learn_costs();
-  return {.step = step_,
-          .loss = loss_,
-          .step_ms = ms,
-          .lr = lr_,
-          .peak_bytes = peak,
-          .budget_bytes = setup_.budget,
-          .spilled_bytes = spilled};
+Stepper& Trainer::Impl::stepper_for(std::int64_t length) {
+  const BatchShape shape{setup_.shape.batch, length > 0 ? length : setup_.shape.length};
+  Stepper* known = steppers_.find(shape);
+  return known != nullptr ? *known : add_stepper(shape);
 }
 
-void Trainer::Impl::make_executor() {
-  store_.reset();
-  if (!setup_.plan.slots.empty()) {
-    if (setup_.device->kind() == DeviceKind::kCuda) {
-      throw UserError("spilling from a GPU is not supported yet; give a larger --budget, or use --device cpu");
-    }
-    if (spill_store_maker() == nullptr) throw UserError("this application links no spill store; link neap::models");
-    store_ = spill_store_maker()(setup_.plan.slots, {.folder = options_.spill_dir,
-                                                     .host_ram_bytes = options_.host_ram,
-                                                     .write_bytes_per_s = options_.spill_write_rate,
-                                                     .read_bytes_per_s = options_.spill_read_rate,
-                                                     .corrupt_read = options_.spill_fault});
-  }
-  executor_ = std::make_unique<Executor>(setup_.program, setup_.plan, *setup_.device, *arena_, store_.get());
+Stepper& Trainer::Impl::add_stepper(BatchShape shape) {
+  auto program = prepare_length(setup_, options_, shape.length);
+  StateLayout layout = shared_layout(graph(), first().plan(), program->graph);
+  Plan plan = new_shapes_.plan(*setup_.policy, {program->graph, program->costs, setup_.link, &layout}, setup_.budget,
+                               arena_->bytes(), shape.length);
+  return steppers_.add(std::make_unique<Stepper>(shape, std::move(program), std::move(plan), std::move(layout),
+                                                 *setup_.device, *arena_, spill_for()));
 }
 
-// A step whose spilled bytes are lost is run again from its inputs: up to then it has changed nothing that stays.
-void Trainer::Impl::run_step() {
-  constexpr int kAttempts = 3;
-  for (int attempt = 1;; ++attempt) {
-    try {
-      if (store_ && steps_here_ + 1 == kTimedStep) {
-        executor_->run_timed(timed_);
-      } else {
-        executor_->run();
-      }
-      return;
-    } catch (const SpillLost& lost) {
-      store_->drain();
-      if (attempt == kAttempts) throw DeviceError(fmt::format("step {}: {}", step_ + 1, lost.what));
-      if (!executor_->can_run_again()) {
-        throw DeviceError(
-            fmt::format("step {}: {}, after weights had changed; go on from a checkpoint (--resume), or "
-                        "give a larger --budget, which lets a step be run again",
-                        step_ + 1, lost.what));
-      }
-      ++replays_;
-      write_step_inputs();
-      batches_->again(*executor_);
-    }
-  }
+Stepper::SpillFor Trainer::Impl::spill_for() {
+  return [this](const Plan& plan, const Graph& graph) {
+    const std::span<std::byte> memory(arena_->base(), static_cast<std::size_t>(arena_->bytes()));
+    return spill_options(options_, plan, graph, memory, faults_);
+  };
 }
 
-// The plan was made with guesses; now there are times. What the disk takes comes from the transfers so far.
-void Trainer::Impl::learn_costs() {
-  if (!store_) return;
-  for (std::size_t i = 0; i < setup_.plan.instructions.size(); ++i) {
-    const Instruction& in = setup_.plan.instructions[i];
-    if (!is_transfer(in.action)) setup_.program.costs.ms[in.node.index] = timed_[i];
-  }
-  const SpillCounters c = store_->counters();
-  if (c.write_ms > 0) setup_.link.write_bytes_per_ms = static_cast<double>(c.written_bytes) / c.write_ms;
-  if (c.read_ms > 0) setup_.link.read_bytes_per_ms = static_cast<double>(c.read_bytes) / c.read_ms;
-  const Plan before = setup_.plan;
-  plan_again(setup_);
-  if (setup_.plan.peak_bytes > arena_->bytes()) setup_.plan = before;
-  make_executor();
+void Trainer::Impl::enter(Stepper& stepper) {
+  if (active_ != nullptr && active_ != &stepper) active_->leave();
+  active_ = &stepper;
+  stepper.enter();
+}
+
+// A budget that makes the policy choose by time.
+bool Trainer::Impl::learns() const {
+  return setup_.policy->wants_times() && setup_.budget && *setup_.budget < setup_.store_all_bytes;
 }
 
 EvalReport Trainer::Impl::evaluate() {
   if (!evaluator_) throw UserError("there is nothing to evaluate on; give --eval or --validation");
+  if (active_ != nullptr) active_->leave();
+  active_ = nullptr;
   return evaluator_->run(*arena_);
 }
 
 void Trainer::Impl::save(const std::string& path) const {
   if (!path.ends_with(".safetensors")) {
-    return model().save(path, setup_.spec.request, weight_reader(graph(), *executor_));
+    return model().save(path, setup_.spec.request, weight_reader(graph(), first().executor()));
   }
-  write_safetensors(path, outside_tensors(graph(), *executor_, Kept::kWeights).tensors,
+  write_safetensors(path, outside_tensors(graph(), first().executor(), Kept::kWeights).tensors,
                     {{"format", "neap"}, {"model", model().name()}});
 }
 
 void Trainer::Impl::checkpoint() const {
   require(!options_.checkpoint.empty(), "a folder for checkpoints is given");
   write_checkpoint(options_.checkpoint,
-                   {.step = step_, .run = run_of(options_, setup_.spec), .numerics_id = setup_.program.numerics_id},
-                   outside_tensors(graph(), *executor_, Kept::kAll).tensors);
+                   {.step = step_, .run = run_of(options_, setup_.spec), .numerics_id = setup_.program->numerics_id},
+                   outside_tensors(graph(), first().executor(), Kept::kAll).tensors);
+}
+
+void Trainer::Impl::write_trace(const std::string& path) const {
+  if (!tracer_) throw UserError("no trace was kept; set TrainOptions::trace");
+  tracer_->write(path);
 }
 
 Summary Trainer::Impl::summary() const {
@@ -193,64 +158,68 @@ Summary Trainer::Impl::summary() const {
           .steps = step_,
           .batch = setup_.spec.batch(),
           .budget_bytes = setup_.budget,
-          .peak_bytes = executor_->peak_bytes(),
+          .peak_bytes = peak_,
           .store_all_bytes = setup_.store_all_bytes,
-          .state_bytes = setup_.plan.state_bytes,
+          .state_bytes = first().plan().state_bytes,
           .min_budget_bytes = setup_.min_bytes,
           .violations = violations_,
           .median_step_ms = times_.median(),
           .rss_peak_bytes = rss_peak(),
           .planning_ms = setup_.planning_ms,
-          .numerics_id = setup_.program.numerics_id,
+          .plans = plans_,
+          .replays = replays_,
+          .numerics_id = setup_.program->numerics_id,
           .context_bytes = setup_.device->context_bytes(),
           .loss_last = loss_,
-          .weights_hash = fmt::format("{:016x}", hash_of(inside_tensors(graph(), *executor_, Kept::kWeights).tensors))};
+          .weights_hash =
+              fmt::format("{:016x}", hash_of(inside_tensors(graph(), first().executor(), Kept::kWeights).tensors))};
 }
 
 PlanReport Trainer::Impl::plan() const {
-  PlanReport out = report_of(setup_);
+  PlanReport out = report_of(setup_, first().plan());
   out.arena_bytes = arena_->bytes();
   return out;
 }
 
 std::vector<LayerReport> Trainer::Impl::profile(int steps) {
-  std::vector<double> sum(setup_.plan.instructions.size());
-  std::vector<double> ms;
+  if (options_.lengths != "fixed" || !options_.length_schedule.empty()) {
+    throw UserError("a profile is of one shape; leave --lengths fixed");
+  }
   advance();  // the first step pays for cold memory
+  Stepper& stepper = *active_;
+  std::vector<double> sum(stepper.plan().instructions.size());
+  std::vector<double> ms;
   for (int i = 0; i < steps; ++i) {
-    write_inputs();
-    executor_->run_timed(ms);
+    batches_->next();
+    enter(stepper);
+    write_inputs(stepper);
+    stepper.executor().run_timed(ms);
     ++step_;
     for (std::size_t k = 0; k < ms.size(); ++k) sum[k] += ms[k] / steps;
   }
-  return profile_by_layer(setup_.program, setup_.plan, sum);
+  return profile_by_layer(*stepper.program(), stepper.plan(), sum);
 }
 
 void Trainer::Impl::refuse_what_does_not_fit(std::int64_t bytes) const {
   if (!setup_.budget || bytes <= *setup_.budget) return;
   const bool is_reservation = !options_.reservation.empty();
-  throw DoesNotFit(fmt::format("the {} of {} is below the minimum of {}: {} of state, {} for the rest ({} bytes)",
+  throw DoesNotFit(fmt::format("the {} of {} is below the minimum of {} ({} bytes): {}",
                                is_reservation ? "reservation" : "budget", human_bytes(*setup_.budget),
-                               human_bytes(bytes), human_bytes(setup_.plan.state_bytes),
-                               human_bytes(bytes - setup_.plan.state_bytes), bytes));
+                               human_bytes(bytes), bytes, explain_peak(report_of(setup_, setup_.plan))));
 }
 
 // Allocates nothing.
-void Trainer::Impl::write_inputs() {
-  write_step_inputs();
-  batches_->next(*executor_);
-}
-
-void Trainer::Impl::write_step_inputs() {
+void Trainer::Impl::write_inputs(Stepper& stepper) {
   lr_ = learning_rate(options_.optimizer.lr, step_ + 1, options_.steps, options_.schedule);
-  if (hyper_id_) {
+  if (stepper.hyper()) {
     const Hyper hyper = hyper_at(step_ + 1, lr_, options_.optimizer);
-    executor_->write(hyper_id_, hyper.data());
+    stepper.executor().write(stepper.hyper(), hyper.data());
   }
-  if (random_id_) {
+  if (stepper.random()) {
     const std::array<std::uint64_t, 3> key = {options_.seed, static_cast<std::uint64_t>(step_ + 1), 0};
-    executor_->write(random_id_, key.data());
+    stepper.executor().write(stepper.random(), key.data());
   }
+  batches_->write(stepper);
 }
 
 void Trainer::Impl::load_state() {
@@ -258,18 +227,19 @@ void Trainer::Impl::load_state() {
     const Tensor& t = graph().tensors[i];
     if (!is_state(t.role)) continue;
     const bool is_ready = t.data && t.outside_axes.empty();  // no copy in between: it may be large
-    executor_->write({i}, is_ready ? t.data->data() : initial_value(t, options_.seed).data());
+    first().executor().write({i}, is_ready ? t.data->data() : initial_value(t, options_.seed).data());
     if (t.data && t.data->is_mapped) forget(t.data->bytes);
   }
   // Starting weights may lack what training adds (optimizer state), a checkpoint may not.
   if (!options_.init.empty())
-    load_tensors(SafeTensorsFile(options_.init), options_.init, graph(), *executor_, Kept::kWeights);
+    load_tensors(SafeTensorsFile(options_.init), options_.init, graph(), first().executor(), Kept::kWeights);
   if (!options_.resume) return;
   if (options_.checkpoint.empty()) throw UserError("--resume needs --checkpoint FOLDER");
   if (!std::filesystem::exists(checkpoint_path(options_.checkpoint))) return;  // nothing was saved yet
   const Checkpoint checkpoint(options_.checkpoint);
   checkpoint.check_same_run(run_of(options_, setup_.spec));
-  load_tensors(checkpoint.tensors(), checkpoint_path(options_.checkpoint).string(), graph(), *executor_, Kept::kAll);
+  load_tensors(checkpoint.tensors(), checkpoint_path(options_.checkpoint).string(), graph(), first().executor(),
+               Kept::kAll);
   step_ = checkpoint.info().step;
 }
 
@@ -279,6 +249,7 @@ StepReport Trainer::advance() { return impl_->advance(); }
 EvalReport Trainer::evaluate() { return impl_->evaluate(); }
 void Trainer::save(const std::string& path) const { impl_->save(path); }
 void Trainer::checkpoint() const { impl_->checkpoint(); }
+void Trainer::write_trace(const std::string& path) const { impl_->write_trace(path); }
 Summary Trainer::summary() const { return impl_->summary(); }
 PlanReport Trainer::plan() const { return impl_->plan(); }
 std::vector<LayerReport> Trainer::profile(int steps) { return impl_->profile(steps); }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "core/bytes.h"
 #include "device/cpu/isa.h"
@@ -19,13 +20,12 @@ class CpuStream final : public Stream {};
 
 constexpr std::int64_t kHugePage = 2 * kMiB;
 
-// Address space with a margin: the arena ends exactly at a page that cannot be touched when it is guarded.
+// Address space with a margin: the arena begins at a huge page, and behind its last page nothing can be touched.
 class CpuArena final : public Arena {
  public:
-  CpuArena(std::int64_t bytes, bool guard) : bytes_(bytes) {
-    const std::int64_t page = sysconf(_SC_PAGESIZE);
-    const std::int64_t body = align_up(std::max<std::int64_t>(bytes, 1), page);
-    mapped_ = body + kHugePage + (guard ? page : 0);
+  CpuArena(std::int64_t capacity, bool guard) : capacity_(capacity), page_(sysconf(_SC_PAGESIZE)) {
+    const std::int64_t body = whole_pages(std::max<std::int64_t>(capacity, 1));
+    mapped_ = body + kHugePage + (guard ? page_ : 0);
     void* at =
         mmap(nullptr, static_cast<std::size_t>(mapped_), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) {
@@ -34,10 +34,14 @@ class CpuArena final : public Arena {
     start_ = static_cast<std::byte*>(at);
     const auto address = reinterpret_cast<std::uintptr_t>(at);
     base_ = start_ + (align_up(static_cast<std::int64_t>(address), kHugePage) - static_cast<std::int64_t>(address));
-    if (mprotect(base_, static_cast<std::size_t>(body), PROT_READ | PROT_WRITE) != 0) {
+    try {
+      protect(0, body, PROT_READ | PROT_WRITE);
+    } catch (...) {
       munmap(start_, static_cast<std::size_t>(mapped_));
-      throw DeviceError(fmt::format("mprotect of {} failed: {}", human_bytes(body), std::strerror(errno)));
+      throw;
     }
+    open_ = body;
+    bytes_ = capacity;
     madvise(base_, static_cast<std::size_t>(body), MADV_HUGEPAGE);
   }
   ~CpuArena() override { munmap(start_, static_cast<std::size_t>(mapped_)); }
@@ -46,22 +50,60 @@ class CpuArena final : public Arena {
 
   std::byte* base() override { return base_; }
   std::int64_t bytes() const override { return bytes_; }
+  std::int64_t capacity() const override { return capacity_; }
+
+  void resize(std::int64_t bytes) override {
+    require(bytes >= 0 && bytes <= capacity_, "an arena stays within its capacity");
+    const std::int64_t open = whole_pages(bytes);
+    if (open > open_) protect(open_, open, PROT_READ | PROT_WRITE);
+    if (open < open_) {
+      madvise(base_ + open, static_cast<std::size_t>(open_ - open), MADV_DONTNEED);
+      protect(open, open_, PROT_NONE);
+    }
+    open_ = open;
+    bytes_ = bytes;
+  }
+
+  std::int64_t resident_bytes() const override {
+    const std::int64_t pages = whole_pages(capacity_) / page_;
+    std::vector<unsigned char> in_core(static_cast<std::size_t>(pages));
+    if (mincore(base_, static_cast<std::size_t>(pages * page_), in_core.data()) != 0) return 0;
+    return page_ * std::count_if(in_core.begin(), in_core.end(), [](unsigned char c) { return (c & 1U) != 0; });
+  }
 
  private:
-  std::int64_t bytes_;
+  std::int64_t whole_pages(std::int64_t bytes) const { return align_up(bytes, page_); }
+
+  void protect(std::int64_t from, std::int64_t to, int how) {
+    if (mprotect(base_ + from, static_cast<std::size_t>(to - from), how) == 0) return;
+    throw DeviceError(fmt::format("mprotect of {} failed: {}", human_bytes(to - from), std::strerror(errno)));
+  }
+
+  std::int64_t capacity_;
+  std::int64_t page_;
+  std::int64_t bytes_ = 0;
+  std::int64_t open_ = 0;  // whole pages that may be touched
   std::int64_t mapped_ = 0;
   std::byte* start_ = nullptr;
   std::byte* base_ = nullptr;
 };
 
+// Pages of the application's are not ours to give back.
 class BorrowedArena final : public Arena {
  public:
-  explicit BorrowedArena(std::span<std::byte> memory) : memory_(memory) {}
+  explicit BorrowedArena(std::span<std::byte> memory) : memory_(memory), bytes_(capacity()) {}
   std::byte* base() override { return memory_.data(); }
-  std::int64_t bytes() const override { return static_cast<std::int64_t>(memory_.size()); }
+  std::int64_t bytes() const override { return bytes_; }
+  std::int64_t capacity() const override { return static_cast<std::int64_t>(memory_.size()); }
+  void resize(std::int64_t bytes) override {
+    require(bytes >= 0 && bytes <= capacity(), "an arena stays within its capacity");
+    bytes_ = bytes;
+  }
+  std::int64_t resident_bytes() const override { return capacity(); }
 
  private:
   std::span<std::byte> memory_;
+  std::int64_t bytes_;
 };
 
 class CpuDevice final : public Device {
@@ -73,8 +115,8 @@ class CpuDevice final : public Device {
   }
   DeviceKind kind() const override { return DeviceKind::kCpu; }
   std::string numerics() const override { return fmt::format("cpu {} threads={}", isa_name(), omp_get_max_threads()); }
-  std::unique_ptr<Arena> make_arena(std::int64_t bytes, bool guard) override {
-    return std::make_unique<CpuArena>(bytes, guard);
+  std::unique_ptr<Arena> make_arena(std::int64_t capacity, bool guard) override {
+    return std::make_unique<CpuArena>(capacity, guard);
   }
   std::unique_ptr<Arena> arena_in(std::span<std::byte> memory) override {
     return std::make_unique<BorrowedArena>(aligned_part(memory));

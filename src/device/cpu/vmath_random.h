@@ -11,47 +11,69 @@ struct RandomWords {
   vu word[4];
 };
 
-struct WideProduct {
-  vu high, low;
-};
+// A counter in each 64-bit lane: a product of 32-bit words then lies where it is wanted, and no lane is ever moved.
+// Only the lower halves count; what stands above them is never read.
+typedef std::uint64_t vq __attribute__((vector_size(4 * kLanes)));
 
-NEAP_VM WideProduct wide_product(vu a, std::uint32_t b) {
-  const vu factor = vset(b);
+NEAP_VM vq low_product(vq a, vq b) {
 #if defined(__AVX512F__)
-  const __m512i x = reinterpret_cast<__m512i>(a), y = reinterpret_cast<__m512i>(factor);
-  const vu even = reinterpret_cast<vu>(_mm512_maskz_mul_epu32(0xFF, x, y));
-  const vu odd = reinterpret_cast<vu>(_mm512_maskz_mul_epu32(0xFF, _mm512_maskz_srli_epi64(0xFF, x, 32), y));
+  return reinterpret_cast<vq>(_mm512_maskz_mul_epu32(0xFF, reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
 #elif defined(__AVX2__)
-  const __m256i x = reinterpret_cast<__m256i>(a), y = reinterpret_cast<__m256i>(factor);
-  const vu even = reinterpret_cast<vu>(_mm256_mul_epu32(x, y));
-  const vu odd = reinterpret_cast<vu>(_mm256_mul_epu32(_mm256_srli_epi64(x, 32), y));
+  return reinterpret_cast<vq>(_mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
 #else
-  const __m128i x = reinterpret_cast<__m128i>(a), y = reinterpret_cast<__m128i>(factor);
-  const vu even = reinterpret_cast<vu>(_mm_mul_epu32(x, y));
-  const vu odd = reinterpret_cast<vu>(_mm_mul_epu32(_mm_srli_epi64(x, 32), y));
+  return reinterpret_cast<vq>(_mm_mul_epu32(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
 #endif
-  const vi pair = vlane() & ~1;
-  const vi upper = vlane() & 1;
-  return {__builtin_shuffle(even, odd, reinterpret_cast<vu>(pair + 1 + upper * kLanes)),
-          __builtin_shuffle(even, odd, reinterpret_cast<vu>(pair + upper * kLanes))};
+}
+
+NEAP_VM vq xor3(vq a, vq b, vq c) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<vq>(_mm512_ternarylogic_epi64(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b),
+                                                        reinterpret_cast<__m512i>(c), 0x96));
+#else
+  return a ^ b ^ c;
+#endif
+}
+
+// 0, 2, 4, ...
+NEAP_VM vq even_lanes() {
+#if defined(__AVX512F__)
+  return vq{0, 2, 4, 6, 8, 10, 12, 14};
+#elif defined(__AVX2__)
+  return vq{0, 2, 4, 6};
+#else
+  return vq{0, 2};
+#endif
 }
 
 NEAP_VM RandomWords vphilox(std::uint64_t key, std::uint64_t index, std::uint64_t stream) {
-  const vu base = vset(static_cast<std::uint32_t>(index));
-  const vu low = base + reinterpret_cast<vu>(vlane());
-  const vu carry = reinterpret_cast<vu>(low < base) & 1U;
-  RandomWords c = {{low, static_cast<std::uint32_t>(index >> 32) + carry, vset(static_cast<std::uint32_t>(stream)),
-                    vset(static_cast<std::uint32_t>(stream >> 32))}};
+  vq c[4][2];  // of counters index, index + 2, ... and index + 1, index + 3, ...
+  for (int odd = 0; odd < 2; ++odd) {
+    c[0][odd] = index + static_cast<std::uint64_t>(odd) + even_lanes();
+    c[1][odd] = c[0][odd] >> 32;
+    c[2][odd] = stream - vq{};
+    c[3][odd] = (stream >> 32) - vq{};
+  }
   std::uint32_t k0 = static_cast<std::uint32_t>(key);
   std::uint32_t k1 = static_cast<std::uint32_t>(key >> 32);
+#pragma GCC unroll 10
   for (int round = 0; round < 10; ++round) {
-    const WideProduct a = wide_product(c.word[0], 0xD2511F53U);
-    const WideProduct b = wide_product(c.word[2], 0xCD9E8D57U);
-    c = {{b.high ^ c.word[1] ^ k0, b.low, a.high ^ c.word[3] ^ k1, a.low}};
+#pragma GCC unroll 2
+    for (int odd = 0; odd < 2; ++odd) {
+      const vq a = low_product(c[0][odd], 0xD2511F53U - vq{});
+      const vq b = low_product(c[2][odd], 0xCD9E8D57U - vq{});
+      c[0][odd] = xor3(b >> 32, c[1][odd], k0 - vq{});
+      c[1][odd] = b;
+      c[2][odd] = xor3(a >> 32, c[3][odd], k1 - vq{});
+      c[3][odd] = a;
+    }
     k0 += 0x9E3779B9U;
     k1 += 0xBB67AE85U;
   }
-  return c;
+  RandomWords words;
+  for (int w = 0; w < 4; ++w) {
+    words.word[w] = reinterpret_cast<vu>((c[w][0] & 0xFFFFFFFFU) | (c[w][1] << 32));
+  }
+  return words;
 }
 
 // In [0, 1), 24 bits: neap::unit_float.

@@ -78,24 +78,15 @@ CUmemAllocationProp on_the_card() {
 
 }  // namespace
 
-CudaArena::CudaArena(std::int64_t bytes, bool guard) : is_guarded_(guard) {
-  CudaContext& context = CudaContext::get();
+CudaArena::CudaArena(std::int64_t capacity) : capacity_(capacity), bytes_(capacity) {
+  CudaContext::get();
   const CUmemAllocationProp properties = on_the_card();
   std::size_t granularity = 0;
   check(driver().granularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
         "cuMemGetAllocationGranularity");
   chunk_ = align_up(2 * kMiB, static_cast<std::int64_t>(granularity));
-  reserved_ = align_up(std::max(bytes, context.total_bytes()), chunk_);
+  reserved_ = align_up(std::max<std::int64_t>(capacity, 1), chunk_);
   check(driver().reserve(&start_, static_cast<std::size_t>(reserved_), 0, 0, 0), "cuMemAddressReserve");
-  base_ = reinterpret_cast<std::byte*>(start_);
-  try {
-    map_to(static_cast<std::size_t>(align_up(std::max<std::int64_t>(bytes, 1), chunk_) / chunk_));
-  } catch (const DeviceError&) {
-    driver().free(start_, static_cast<std::size_t>(reserved_));
-    throw;
-  }
-  bytes_ = bytes;
-  if (guard) base_ += mapped_bytes() - align_up(bytes);
 }
 
 CudaArena::~CudaArena() {
@@ -103,11 +94,26 @@ CudaArena::~CudaArena() {
   driver().free(start_, static_cast<std::size_t>(reserved_));
 }
 
+std::size_t CudaArena::chunks_for(std::int64_t bytes) const {
+  return static_cast<std::size_t>(align_up(std::max<std::int64_t>(bytes, 1), chunk_) / chunk_);
+}
+
+std::byte* CudaArena::base() {
+  if (chunks_.empty()) map_to(chunks_for(bytes_));
+  return reinterpret_cast<std::byte*>(start_);
+}
+
 void CudaArena::resize(std::int64_t bytes) {
-  require(!is_guarded_, "a guarded arena keeps its size");
-  require(bytes >= 0 && bytes <= reserved_, "the arena's address space holds its new size");
-  const auto chunks = static_cast<std::size_t>(align_up(std::max<std::int64_t>(bytes, 1), chunk_) / chunk_);
-  chunks < chunks_.size() ? unmap_to(chunks) : map_to(chunks);
+  require(bytes >= 0 && bytes <= capacity_, "an arena stays within its capacity");
+  if (!chunks_.empty()) {
+    const std::size_t chunks = chunks_for(bytes);
+    if (chunks < chunks_.size()) {
+      NEAP_CHECK_CUDA(cudaDeviceSynchronize());
+      unmap_to(chunks);
+    } else {
+      map_to(chunks);
+    }
+  }
   bytes_ = bytes;
 }
 

@@ -12,30 +12,32 @@ namespace neap {
 
 class CudaArena final : public Arena {
  public:
-  // With `guard` the arena ends where mapped memory ends: an access behind it is an error.
-  CudaArena(std::int64_t bytes, bool guard);
+  // Takes addresses alone. Memory comes when base() is first asked for: an arena that is to be smaller than its
+  // capacity never takes more than that.
+  explicit CudaArena(std::int64_t capacity);
   ~CudaArena() override;
   CudaArena(const CudaArena&) = delete;
   CudaArena& operator=(const CudaArena&) = delete;
 
-  std::byte* base() override { return base_; }
+  // DeviceError when the card has not that much free.
+  std::byte* base() override;
   std::int64_t bytes() const override { return bytes_; }
-  std::int64_t mapped_bytes() const { return static_cast<std::int64_t>(chunks_.size()) * chunk_; }
-
-  // Maps or unmaps what lies above. DeviceError when the card has not that much free; the arena is then as before. The
-  // device must have finished with what is given back. Not for a guarded arena.
-  void resize(std::int64_t bytes);
+  std::int64_t capacity() const override { return capacity_; }
+  std::int64_t resident_bytes() const override { return static_cast<std::int64_t>(chunks_.size()) * chunk_; }
+  // The device finishes first. DeviceError when the card has not that much free; the arena is then as before.
+  void resize(std::int64_t bytes) override;
 
  private:
   void map_to(std::size_t chunks);
   void unmap_to(std::size_t chunks);
 
-  std::int64_t bytes_ = 0;
+  std::size_t chunks_for(std::int64_t bytes) const;
+
+  std::int64_t capacity_;
+  std::int64_t bytes_;
   std::int64_t chunk_ = 0;     // 2 MiB on every card so far
   std::int64_t reserved_ = 0;  // address space
   CUdeviceptr start_ = 0;
-  std::byte* base_ = nullptr;
-  bool is_guarded_;
   std::vector<CUmemGenericAllocationHandle> chunks_;
 };
 

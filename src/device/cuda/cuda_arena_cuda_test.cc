@@ -25,7 +25,7 @@ TEST(CudaArena, BytesComeBack) {
 
 TEST(CudaArena, ShrinksAndGrowsInPlace) {
   const auto device = make_cuda_device();
-  CudaArena arena(64 * kMiB, false);
+  CudaArena arena(64 * kMiB);
   std::byte* const base = arena.base();
   const int kept = 1234;
   device->write(base, &kept, sizeof kept);
@@ -36,7 +36,7 @@ TEST(CudaArena, ShrinksAndGrowsInPlace) {
   NEAP_CHECK_CUDA(cudaMemGetInfo(&before, &total));
   arena.resize(4 * kMiB);
   NEAP_CHECK_CUDA(cudaMemGetInfo(&after, &total));
-  EXPECT_EQ(arena.mapped_bytes(), 4 * kMiB);
+  EXPECT_EQ(arena.resident_bytes(), 4 * kMiB);
   EXPECT_GE(after, before + 60 * kMiB);
   arena.resize(32 * kMiB);
   EXPECT_EQ(arena.base(), base);
@@ -50,13 +50,14 @@ TEST(CudaArena, ShrinksAndGrowsInPlace) {
 }
 
 TEST(CudaArena, RefusesMoreThanThereIs) {
-  EXPECT_THROW(CudaArena(kGiB * 4096, false), DeviceError);
-  EXPECT_NO_THROW(CudaArena(kMiB, true));  // what was mapped on the way has been given back
-}
-
-TEST(CudaArena, GuardedEndsWithItsMemory) {
-  CudaArena arena(3 * kMiB + 128, true);
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(arena.base() + arena.bytes()) % (2 * kMiB), 0U);
+  CudaArena arena(kGiB * 4096);
+  EXPECT_THROW(arena.base(), DeviceError);
+  arena.resize(kMiB);  // below its capacity it takes what it needs
+  EXPECT_NE(arena.base(), nullptr);
+  EXPECT_EQ(arena.resident_bytes(), 2 * kMiB);
+  EXPECT_THROW(arena.resize(kGiB * 2048), DeviceError);
+  EXPECT_EQ(arena.bytes(), kMiB);
+  EXPECT_EQ(arena.resident_bytes(), 2 * kMiB);
 }
 
 TEST(CudaDevice, TimesWithoutWaiting) {

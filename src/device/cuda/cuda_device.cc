@@ -104,8 +104,9 @@ class CudaDevice final : public Device {
   std::string numerics() const override {
     return fmt::format("cuda {} cublasLt={} cudnn={}", context_.name(), cublas_lt().version(), cudnnGetVersion());
   }
-  std::unique_ptr<Arena> make_arena(std::int64_t bytes, bool guard) override {
-    return std::make_unique<CudaArena>(bytes, guard);
+  // What is not mapped faults by itself.
+  std::unique_ptr<Arena> make_arena(std::int64_t capacity, bool /*guard*/) override {
+    return std::make_unique<CudaArena>(capacity);
   }
   std::unique_ptr<Arena> arena_in(std::span<std::byte> /*memory*/) override {
     throw UserError("--device cuda cannot train inside a reservation of host memory; give a budget instead");

@@ -8,11 +8,15 @@ class NullStream final : public Stream {};
 
 class NullArena final : public Arena {
  public:
-  explicit NullArena(std::int64_t bytes) : bytes_(bytes) {}
+  explicit NullArena(std::int64_t capacity) : capacity_(capacity), bytes_(capacity) {}
   std::byte* base() override { return nullptr; }
   std::int64_t bytes() const override { return bytes_; }
+  std::int64_t capacity() const override { return capacity_; }
+  void resize(std::int64_t bytes) override { bytes_ = bytes; }
+  std::int64_t resident_bytes() const override { return 0; }
 
  private:
+  std::int64_t capacity_;
   std::int64_t bytes_;
 };
 
@@ -20,8 +24,8 @@ class NullDevice final : public Device {
  public:
   DeviceKind kind() const override { return DeviceKind::kNull; }
   std::string numerics() const override { return "null"; }
-  std::unique_ptr<Arena> make_arena(std::int64_t bytes, bool /*guard*/) override {
-    return std::make_unique<NullArena>(bytes);
+  std::unique_ptr<Arena> make_arena(std::int64_t capacity, bool /*guard*/) override {
+    return std::make_unique<NullArena>(capacity);
   }
   std::unique_ptr<Arena> arena_in(std::span<std::byte> memory) override {
     return std::make_unique<NullArena>(static_cast<std::int64_t>(memory.size()));

@@ -47,6 +47,10 @@ class Dataset {
   std::int64_t classes() const { return classes_; }  // labels are in [0, classes); 0 without labels
   std::int64_t vocab() const { return vocab_; }      // tokens are in [0, vocab); 0 without tokens
 
+  // Time steps of a sample, when at most `most` (from 1 to as many as its fields have) are taken. Behind them fill()
+  // writes 0, and kIgnoredTarget (train/data/sequences.h) in a target.
+  virtual std::int64_t length(std::uint64_t /*index*/, std::int64_t most) const { return most; }
+
   // Writes [indices.size(), sample_shape...] of one field to `dst`, aligned for its type.
   virtual void fill(std::span<const std::uint64_t> indices, std::size_t field, std::byte* dst,
                     const Augment& augment = {}) const = 0;
@@ -79,6 +83,7 @@ struct DatasetOptions {
   // What the model takes (empty: whatever there is). The data set then has these fields, of these types and shapes;
   // data find their field by name, or by role (train/data/wanted.h).
   std::vector<Field> wanted;
+  bool varying = false;  // sequences of varying length: the paragraphs of a text, made-up ones of a skewed length
   std::uint64_t samples = 50'000;  // of `synthetic`
   std::filesystem::path fashion_mnist = "/usr/share/datasets/fashion-mnist";
 };

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
 #include "core/bytes.h"
 #include "core/file.h"
@@ -34,8 +36,13 @@ struct Loader::Slot {
   std::vector<std::unique_ptr<std::byte, Free>> buffers;
 };
 
-Loader::Loader(std::shared_ptr<const Dataset> data, Sampler sampler, const Augment& augment, std::size_t ring)
-    : data_(std::move(data)), sampler_(std::move(sampler)), augment_(augment) {
+Loader::Loader(std::shared_ptr<const Dataset> data, Sampler sampler, const Augment& augment, std::size_t ring,
+               SequenceOptions sequences, std::uint64_t first)
+    : data_(std::move(data)),
+      sampler_(std::move(sampler)),
+      augment_(augment),
+      sequences_(std::move(sequences)),
+      first_(first) {
   require(ring > 0, "a loader needs a buffer");
   for (std::size_t i = 0; i < ring; ++i) {
     Slot& slot = *slots_.emplace_back(std::make_unique<Slot>());
@@ -70,6 +77,23 @@ void Loader::prepare(Slot& slot) {
   augment.epoch = batch.epoch;
   for (std::size_t field = 0; field < slot.buffers.size(); ++field) {
     data_->fill(slot.batch.indices, field, slot.buffers[field].get(), augment);
+  }
+  if (sequences_.longest > 0) cut(slot);
+}
+
+// Called by the thread, which alone changes `prepared_`: the number of this batch.
+void Loader::cut(Slot& slot) const {
+  const std::int64_t most = sequences_.limit_at(first_ + prepared_);
+  std::vector<std::int64_t> lengths;
+  for (const std::uint64_t index : slot.batch.indices) lengths.push_back(data_->length(index, most));
+  const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  slot.batch.length = sequences_.varying ? padded_length(longest, most) : most;
+  slot.batch.tokens = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  for (std::size_t field = 0; field < slot.buffers.size(); ++field) {
+    std::byte* const data = slot.buffers[field].get();
+    cut_rows(data_->fields()[field], lengths, slot.batch.length, data);
+    const std::int64_t row = byte_size(data_->fields()[field].dtype, slot.batch.length);
+    slot.batch.fields[field] = {data, lengths.size() * static_cast<std::size_t>(row)};
   }
 }
 

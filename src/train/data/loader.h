@@ -12,6 +12,7 @@
 
 #include "train/data/dataset.h"
 #include "train/data/sampler.h"
+#include "train/data/sequences.h"
 
 namespace neap {
 
@@ -22,11 +23,15 @@ class Loader {
     std::uint64_t epoch = 0;
     std::vector<std::uint64_t> indices;
     Sampler::Position next;                          // where the sampler stands after this batch: for checkpoints
+    std::int64_t length = 0;                         // time steps of its sequences; 0: those of the fields
+    std::int64_t tokens = 0;                         // of them without padding
     std::vector<std::span<const std::byte>> fields;  // [batch, sample_shape...] in the order of the data set's fields
   };
 
-  // `augment.epoch` is set from the sampler. The thread starts at once and stays at most `ring` batches ahead.
-  Loader(std::shared_ptr<const Dataset> data, Sampler sampler, const Augment& augment = {}, std::size_t ring = 2);
+  // `augment.epoch` is set from the sampler. The thread starts at once and stays at most `ring` batches ahead. The
+  // first batch has the number `first` in the limits of `sequences`, whose longest must fit every field.
+  Loader(std::shared_ptr<const Dataset> data, Sampler sampler, const Augment& augment = {}, std::size_t ring = 2,
+         SequenceOptions sequences = {}, std::uint64_t first = 0);
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
@@ -43,10 +48,13 @@ class Loader {
   struct Slot;
   void run();
   void prepare(Slot& slot);
+  void cut(Slot& slot) const;
 
   std::shared_ptr<const Dataset> data_;
   Sampler sampler_;
   Augment augment_;
+  SequenceOptions sequences_;
+  std::uint64_t first_;
   std::size_t bytes_ = 0;
   std::vector<std::unique_ptr<Slot>> slots_;
 

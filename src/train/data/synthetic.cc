@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 
 #include "core/random.h"
 #include "neap/error.h"
 #include "train/data/column.h"
+#include "train/data/sequences.h"
 #include "train/data/wanted.h"
 
 namespace neap {
@@ -22,6 +24,12 @@ constexpr std::uint64_t kAlphabet = 256;  // tokens in use, so that a large voca
 constexpr std::uint32_t kSurprise = 0x1999999A;  // a tenth of 2^32
 
 std::uint64_t scale(std::uint32_t word, std::uint64_t bound) { return static_cast<std::uint64_t>(word) * bound >> 32; }
+
+// 2^x, linear between whole numbers.
+float power_of_two(float x) {
+  const float whole = std::floor(x);
+  return std::ldexp(1.0F + (x - whole), static_cast<int>(whole));
+}
 
 // The sum of four uniform bytes has mean 510 and deviation sqrt(4 * (256^2 - 1) / 12), and is near enough to normal.
 float noise(std::uint32_t word) {
@@ -64,6 +72,7 @@ std::vector<Field> default_fields(const DatasetOptions& options) {
 
 SyntheticSet::SyntheticSet(const DatasetOptions& options)
     : seed_(options.seed),
+      varying_(options.varying),
       part_key_(mix(mix(options.seed, hash_text("synthetic")), static_cast<std::uint64_t>(options.split))) {
   if (options.samples == 0) throw UserError("a synthetic data set needs at least one sample");
   size_ = options.split == Split::kTrain ? options.samples : std::max<std::uint64_t>(options.samples / 10, 1);
@@ -135,6 +144,13 @@ void SyntheticSet::fill_tokens(std::uint64_t sample, std::size_t field, std::byt
   }
 }
 
+std::int64_t SyntheticSet::length(std::uint64_t index, std::int64_t most) const {
+  if (!varying_) return most;
+  const float normal = noise(Philox{mix(part_key_, hash_text("length"))}(index)[0]);
+  const float share = 0.2F * power_of_two(0.85F * normal);
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(share * static_cast<float>(most)), 1, most);
+}
+
 void SyntheticSet::fill(std::span<const std::uint64_t> indices, std::size_t field, std::byte* dst,
                         const Augment&) const {
   const Field& f = fields_.at(field);
@@ -149,6 +165,9 @@ void SyntheticSet::fill(std::span<const std::uint64_t> indices, std::size_t fiel
       fill_tokens(index, field, dst);
     } else {
       store_integer(f.dtype, dst, 0, static_cast<std::int64_t>(class_of(index, f.bound)));
+    }
+    if (varying_ && is_integer(f.dtype) && f.sample_shape.rank() == 1) {
+      pad_row(f, dst, length(index, f.sample_shape.size(0)), f.sample_shape.size(0));
     }
     dst += sample_bytes(f);
   }

@@ -14,11 +14,14 @@ namespace neap {
 //   small
 //                  ones more often. `targets`, and a target that has the shape of another integer field, is the same
 //                  chain moved on by one. All 1 where no bound is known: a mask.
+// With options.varying, integers along time are sequences of varying length: log-normal, half of them shorter than a
+// fifth of the longest, three in a thousand cut at it.
 // No call of the mathematics library: the same bits on every machine. The validation and test parts are a tenth as
 // long.
 class SyntheticSet final : public Dataset {
  public:
   explicit SyntheticSet(const DatasetOptions& options);
+  std::int64_t length(std::uint64_t index, std::int64_t most) const override;
   void fill(std::span<const std::uint64_t> indices, std::size_t field, std::byte* dst,
             const Augment& augment) const override;
 
@@ -29,6 +32,7 @@ class SyntheticSet final : public Dataset {
   std::uint64_t first_token(std::size_t field) const;
 
   std::uint64_t seed_ = 0;
+  bool varying_ = false;
   std::uint64_t part_key_ = 0;  // seed and split
 };
 

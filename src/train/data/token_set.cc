@@ -38,6 +38,12 @@ TokenSet::TokenSet(Array stream, const DatasetOptions& options, const std::strin
   const bool validation = options.split == Split::kValidation;
   begin_ = validation ? total - held : 0;
   const std::uint64_t tokens = validation ? held : total - held;
+  if (options.varying) {
+    sequences_ = cut_stream(stream_, begin_, begin_ + tokens, length_);
+    size_ = sequences_.size();
+    if (size_ == 0) throw UserError(fmt::format("'{}': there is no sequence of two tokens", label));
+    return;
+  }
   if (tokens <= length_) {
     throw UserError(fmt::format("'{}': {} tokens are too few: a window of {} and what follows it take {}", label,
                                 tokens, length_, length_ + 1));
@@ -65,16 +71,23 @@ void TokenSet::take_wanted(const DatasetOptions& options, const std::string& lab
   fields_ = options.wanted;
 }
 
+std::int64_t TokenSet::length(std::uint64_t index, std::int64_t most) const {
+  return sequences_.empty() ? most : std::min<std::int64_t>(sequences_.at(index).steps, most);
+}
+
 void TokenSet::fill(std::span<const std::uint64_t> indices, std::size_t field, std::byte* dst, const Augment&) const {
   require(field < fields_.size(), "no such field");
   const Field& f = fields_[field];
   const auto count = static_cast<std::uint64_t>(f.sample_shape.count());
   for (const std::uint64_t index : indices) {
     require(index < size_, "sample out of range");
-    const std::uint64_t begin = begin_ + index * length_ + (kinds_[field] == Kind::kTargets ? 1 : 0);
-    for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t first = sequences_.empty() ? begin_ + index * length_ : sequences_[index].begin;
+    const std::uint64_t begin = first + (kinds_[field] == Kind::kTargets ? 1 : 0);
+    const std::uint64_t used = sequences_.empty() ? count : std::min<std::uint64_t>(sequences_[index].steps, count);
+    for (std::uint64_t i = 0; i < used; ++i) {
       store_integer(f.dtype, dst, i, kinds_[field] == Kind::kOnes ? 1 : integer_at(stream_, begin + i));
     }
+    pad_row(f, dst, static_cast<std::int64_t>(used), static_cast<std::int64_t>(count));
     dst += sample_bytes(f);
   }
 }

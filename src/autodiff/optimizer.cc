@@ -1,4 +1,4 @@
-#include "train/optimizer.h"
+#include "autodiff/optimizer.h"
 
 #include <fmt/format.h>
 

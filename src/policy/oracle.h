@@ -1,0 +1,38 @@
+// The fastest plan that Neap knows: the chain's dynamic program, then local search tensor by tensor, all of it judged
+// by the plan itself.
+#pragma once
+
+#include <optional>
+
+#include "policy/abstract.h"
+#include "policy/layers.h"
+#include "policy/search.h"
+#include "remat/walk.h"
+
+namespace neap {
+
+class OracleSearch {
+ public:
+  explicit OracleSearch(const PlanningProblem& problem);
+
+  const Recompute& recompute() const { return r_; }
+  const std::vector<Layer>& layers() const { return layers_; }
+
+  // By the unpacked footprint; none: nothing found within the budget.
+  std::optional<Candidate> fastest(std::int64_t budget);
+  Candidate smallest();
+
+ private:
+  void judge_starts();
+  // Walks through the program that evict when they must, as much as the budget asks for.
+  std::vector<Candidate> walks(std::int64_t budget);
+
+  Recompute r_;
+  std::vector<Layer> layers_;
+  Search search_;
+  AbstractProgram abstract_;
+  remat::Uses uses_;
+  std::vector<Candidate> starts_;
+};
+
+}  // namespace neap

@@ -1,0 +1,29 @@
+// Faults that tests inject into a spill store. They go on counting when a store is replaced by the next.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace neap {
+
+struct SpillFaults {
+  // By number of the write or read (the first is 1); 0: none. Every attempt at that read fails.
+  std::int64_t fail_write = 0;
+  std::int64_t fail_read = 0;
+  std::int64_t corrupt_read = 0;
+  // From write number `full_from` on the file takes no byte at or above this offset; negative: it has room.
+  std::int64_t full_bytes = -1;
+  std::int64_t full_from = 1;
+  // From this transfer on everything takes ten times as long; 0: never.
+  std::int64_t slow_from = 0;
+
+  std::int64_t writes = 0;  // so far
+  std::int64_t reads = 0;
+};
+
+// "fail-write:3", "fail-read:3", "corrupt-read:3", "full:8MiB", "full:8MiB@20", "slow:40"; null for an empty text.
+// UserError for anything else.
+std::shared_ptr<SpillFaults> parse_spill_faults(const std::string& text);
+
+}  // namespace neap

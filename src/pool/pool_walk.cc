@@ -1,0 +1,559 @@
+#include "pool/pool_walk.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "graph/op.h"
+#include "plan/pack.h"
+#include "plan/transfers.h"
+#include "plan/views.h"
+#include "pool/pool.h"
+
+namespace neap {
+namespace {
+
+constexpr std::uint32_t kNoSlot = ~0U;
+constexpr std::int64_t kWishSteps = 200'000;  // about a millisecond
+
+enum class Whereabouts : std::uint8_t { kNowhere, kHere, kComing, kAway };
+
+// What the walk knows of a block of the storage.
+struct Life {
+  Whereabouts is = Whereabouts::kNowhere;
+  BlockHandle handle;
+  BlockId block;                    // in the plan, while it is here or coming
+  std::vector<std::size_t> calls;   // that touch it, in order
+  std::size_t next = 0;             // of `calls`
+  std::int32_t instance = kAbsent;  // that lies in it
+  std::uint32_t slot = kNoSlot;     // outside of the arena, where a copy of that instance lies
+  std::int64_t event = -1;
+  bool is_result = false;
+  Leave leave = Leave::kNever;
+};
+
+class Walk {
+ public:
+  explicit Walk(const WalkInput& in)
+      : in_(in),
+        views_(find_views(in.graph)),
+        alignment_(in.may_spill ? kPage : kAlignment),
+        lives_(in.storage.blocks.size()),
+        before_(in.schedule.calls.size()),
+        after_(in.schedule.calls.size()) {
+    place_state();
+    note_accesses();
+    start_clock();
+    make_wishes();
+  }
+
+  WalkResult run() {
+    if (in_.settings.capacity <= base_) return {.reason = "the state alone fills the arena"};
+    pool_.emplace(in_.settings.capacity - base_, alignment_);
+    for (std::size_t c = 0; c < in_.schedule.calls.size() && result_.reason.empty(); ++c) step(c);
+    if (!result_.reason.empty()) return std::move(result_);
+    assemble();
+    count_misses();
+    return std::move(result_);
+  }
+
+ private:
+  const Call& call(std::size_t c) const { return in_.schedule.calls[c]; }
+  const Instance& instance(std::int32_t i) const { return in_.schedule.instances[static_cast<std::size_t>(i)]; }
+  std::size_t block_of(std::int32_t i) const {
+    return static_cast<std::size_t>(in_.storage.placements[static_cast<std::size_t>(i)].block);
+  }
+  OwnerId owner(std::size_t block) const { return {static_cast<std::uint32_t>(block)}; }
+  OwnerId workspace_owner() const { return owner(lives_.size()); }
+
+  void place_state() {
+    if (in_.settings.layout != nullptr) plan_.state_bytes = in_.settings.layout->bytes;
+    std::vector<std::size_t> loose;  // state that another plan does not have
+    for (std::size_t b = 0; b < lives_.size(); ++b) {
+      const Block& block = in_.storage.blocks[b];
+      if (block.kind != BlockKind::kState) continue;
+      lives_[b].is = Whereabouts::kHere;
+      lives_[b].block = {static_cast<std::uint32_t>(plan_.blocks.size())};
+      plan_.blocks.push_back(block);
+      if (in_.settings.layout == nullptr) {
+        plan_.blocks.back().offset = plan_.state_bytes;
+        plan_.state_bytes += block.bytes;
+        continue;
+      }
+      const auto at = in_.settings.layout->offsets.find(in_.graph.at(block.tensor).name);
+      if (at != in_.settings.layout->offsets.end()) {
+        plan_.blocks.back().offset = at->second;
+      } else {
+        loose.push_back(plan_.blocks.size() - 1);
+      }
+    }
+    base_ = align_up(plan_.state_bytes, alignment_);
+    for (const std::size_t b : loose) {
+      plan_.blocks[b].bytes = align_up(plan_.blocks[b].bytes, alignment_);
+      plan_.blocks[b].offset = base_;
+      base_ += plan_.blocks[b].bytes;
+    }
+  }
+
+  void note_accesses() {
+    std::vector<int> occupants(lives_.size());
+    for (const Placement& p : in_.storage.placements) {
+      if (p.block >= 0 && p.offset != 0) occupants[static_cast<std::size_t>(p.block)] += 2;
+    }
+    for (std::size_t c = 0; c < in_.schedule.calls.size(); ++c) {
+      if (in_.storage.elided[c]) continue;
+      for (const auto* list : {&call(c).inputs, &call(c).outputs}) {
+        for (const std::int32_t i : *list) {
+          if (i == kAbsent) continue;
+          std::vector<std::size_t>& calls = lives_[block_of(i)].calls;
+          if (calls.empty() || calls.back() != c) calls.push_back(c);
+        }
+      }
+    }
+    for (const auto& [label, id] : in_.graph.outputs) {
+      lives_[block_of(in_.schedule.current[views_[id.index].root.index])].is_result = true;
+    }
+    for (std::size_t e = 0; e < in_.events.blocks.size(); ++e) {
+      const std::uint32_t b = in_.events.blocks[e];
+      Life& life = lives_[b];
+      life.event = static_cast<std::int64_t>(e);
+      // Parts of a whole come and go one by one; what the host reads or writes must lie where it expects it.
+      const bool is_whole = occupants[b] == 0;
+      const BlockKind kind = in_.storage.blocks[b].kind;
+      if (!in_.may_spill || !is_whole || life.is_result || kind == BlockKind::kInput) continue;
+      life.leave = kind == BlockKind::kGradient ? Leave::kLast : Leave::kFirst;
+    }
+  }
+
+  // Where a packing of the predicted lives would put things. As far as the predictions hold, so does this.
+  void make_wishes() {
+    const Tick end = in_.events.tick_of.back();
+    std::vector<PackItem> items;
+    for (std::size_t e = 0; e < in_.lifetimes.size(); ++e) {
+      const AllocationEvent& event = in_.events.events[e];
+      const double p50 = in_.lifetimes[e].p50;
+      const double rest = static_cast<double>(end - event.tick);
+      const auto span = static_cast<Tick>(p50 > 1 ? std::min(std::ceil(p50), rest) : 1.0);
+      items.push_back({event.tick, event.tick + std::max<Tick>(span, 1), align_up(event.bytes, alignment_)});
+    }
+    for (std::size_t c = 0; c < in_.schedule.calls.size(); ++c) {
+      if (in_.storage.elided[c] || workspace_bytes(c) == 0) continue;
+      const Tick t = in_.events.tick_of[c];
+      items.push_back({t, t + 1, align_up(workspace_bytes(c), alignment_)});
+    }
+    const Packing packing = pack({.items = items, .alignment = alignment_}, {.steps = 0, .improve_steps = kWishSteps});
+    wishes_ = packing.offsets;
+    workspace_wishes_.assign(in_.schedule.calls.size(), -1);
+    std::size_t next = in_.lifetimes.size();
+    for (std::size_t c = 0; c < in_.schedule.calls.size(); ++c) {
+      if (!in_.storage.elided[c] && workspace_bytes(c) > 0) workspace_wishes_[c] = wishes_[next++];
+    }
+  }
+
+  std::int64_t workspace_bytes(std::size_t c) const {
+    const NodeId node = call(c).node;
+    return node.index < in_.costs.workspace.size() ? in_.costs.workspace[node.index] : 0;
+  }
+
+  void start_clock() {
+    clock_.push_back(0);
+    for (const Call& c : in_.schedule.calls) {
+      clock_.push_back(clock_.back() + (c.node.index < in_.costs.ms.size() ? in_.costs.ms[c.node.index] : 0));
+    }
+  }
+
+  void fail(std::size_t c) {
+    if (!result_.reason.empty()) return;
+    result_.reason =
+        fmt::format("the pool of {} has no place for {} at '{}'", human_bytes(in_.settings.capacity - base_),
+                    human_bytes(stuck_bytes_), in_.graph.at(call(c).node).name);
+  }
+
+  void stick(std::int64_t bytes) {
+    is_stuck_ = true;
+    stuck_bytes_ = bytes;
+  }
+
+  void step(std::size_t c) {
+    if (in_.storage.elided[c]) return;
+    pool_->advance(in_.events.tick_of[c]);
+    for (; next_event_ < in_.events.events.size() && in_.events.events[next_event_].tick == 0; ++next_event_) {
+      const std::uint32_t b = in_.events.blocks[next_event_];
+      if (in_.storage.blocks[b].kind == BlockKind::kInput) open(b, c);
+    }
+    for (const Grant& grant : pool_->reassign(horizon())) begin_fetch(grant, c);
+    const std::vector<std::size_t> touched = gather_touched(c);
+    std::optional<BlockHandle> workspace = prepare(touched, c);
+    if (is_stuck_ && in_.may_spill) {
+      clear_all(touched, c);
+      workspace = prepare(touched, c);
+    }
+    is_compact_ = false;
+    if (is_stuck_) return fail(c);
+    if (!result_.reason.empty()) return;
+    emit(c);
+    for (const std::size_t b : touched) leave(b, c);
+    if (workspace) pool_->drop(*workspace);
+    if (is_first_) forget_host();
+  }
+
+  // Brings and holds all that the call touches.
+  std::optional<BlockHandle> prepare(const std::vector<std::size_t>& touched, std::size_t c) {
+    is_stuck_ = false;
+    for (const std::size_t b : touched) {
+      if (is_pooled(b) && is_present(b)) pool_->lock(lives_[b].handle);
+    }
+    for (const std::size_t b : touched) bring(b, c);
+    return take_workspace(c);
+  }
+
+  // What the call holds lies so scattered that the rest finds no place: everything leaves, and what is needed comes
+  // back in one piece.
+  void clear_all(const std::vector<std::size_t>& touched, std::size_t c) {
+    for (const std::size_t b : touched) {
+      Life& life = lives_[b];
+      if (!is_pooled(b) || !is_present(b)) continue;
+      if (pool_->at(life.handle).locks > 0) pool_->unlock(life.handle);
+      const bool is_unwritten = life.next == 0 && in_.storage.blocks[b].kind != BlockKind::kInput;
+      if (!is_unwritten) continue;
+      pool_->drop(life.handle);
+      life.is = Whereabouts::kNowhere;
+    }
+    while (const auto eviction = pool_->spill_oldest_activation()) leave_early(*eviction, c);
+    is_compact_ = true;
+  }
+
+  bool is_pooled(std::size_t b) const { return lives_[b].event >= 0; }
+  bool is_present(std::size_t b) const {
+    return lives_[b].is == Whereabouts::kHere || lives_[b].is == Whereabouts::kComing;
+  }
+
+  std::vector<std::size_t> gather_touched(std::size_t c) const {
+    std::vector<std::size_t> out;
+    for (const auto* list : {&call(c).inputs, &call(c).outputs}) {
+      for (const std::int32_t i : *list) {
+        if (i == kAbsent) continue;
+        const std::size_t b = block_of(i);
+        if (std::find(out.begin(), out.end(), b) == out.end()) out.push_back(b);
+      }
+    }
+    return out;
+  }
+
+  // Fetches begin so early that they are done in time: twice what the largest transfer so far takes.
+  Tick horizon() const {
+    constexpr Tick kLeast = 3;
+    const double lead = 2 * transfer_ms(in_.settings.link, Action::kFetchBegin, largest_slot_);
+    const Tick now = pool_->now();
+    if (lead <= 0) return now + kLeast;
+    const auto c = static_cast<std::size_t>(
+        std::lower_bound(in_.events.tick_of.begin(), in_.events.tick_of.end(), now) - in_.events.tick_of.begin());
+    const auto at = std::upper_bound(clock_.begin() + static_cast<std::ptrdiff_t>(c), clock_.end(), clock_[c] + lead);
+    const auto until = std::min<std::size_t>(static_cast<std::size_t>(at - clock_.begin()), clock_.size() - 1);
+    return std::max(now + kLeast, in_.events.tick_of[until]);
+  }
+
+  // What is predicted from now on.
+  Lifetime lifespan(const Life& life) const {
+    const auto e = static_cast<std::size_t>(life.event);
+    const double passed = static_cast<double>(pool_->now()) - static_cast<double>(in_.events.events[e].tick);
+    const Lifetime& whole = in_.lifetimes[e];
+    return {whole.p10 - passed, whole.p50 - passed, whole.p90 - passed};
+  }
+
+  PoolRequest request(std::size_t b) const {
+    const Life& life = lives_[b];
+    const bool is_hosts = in_.storage.blocks[b].kind == BlockKind::kInput;
+    const auto left = static_cast<int>(life.calls.size() - life.next);
+    return {.owner = owner(b),
+            .bytes = in_.storage.blocks[b].bytes,
+            .lifespan = lifespan(life),
+            .references = left + (life.is_result ? 1 : 0) + (is_hosts ? 1 : 0),
+            .leave = life.leave,
+            .lies_low = is_compact_ || (in_.may_spill && life.leave == Leave::kNever),
+            .wish = is_compact_ || in_.may_spill ? -1 : wishes_[static_cast<std::size_t>(life.event)]};
+  }
+
+  BlockId add_block(std::size_t b, const Grant& grant) {
+    const BlockId id{static_cast<std::uint32_t>(plan_.blocks.size())};
+    Block block = in_.storage.blocks[b];
+    block.bytes = align_up(block.bytes, alignment_);
+    block.offset = base_ + grant.offset;
+    plan_.blocks.push_back(block);
+    return id;
+  }
+
+  bool open(std::size_t b, std::size_t c) {
+    const auto grant = pool_->allocate_activation_memory(request(b));
+    if (!grant) {
+      stick(in_.storage.blocks[b].bytes);
+      return false;
+    }
+    for (const Eviction& e : grant->evictions) leave_early(e, c);
+    Life& life = lives_[b];
+    life.handle = grant->block;
+    life.is = Whereabouts::kHere;
+    life.block = add_block(b, *grant);
+    if (in_.storage.blocks[b].kind == BlockKind::kInput) hosts_.push_back(b);
+    return true;
+  }
+
+  // Sees to it that a block which the call touches is here, and held.
+  void bring(std::size_t b, std::size_t c) {
+    Life& life = lives_[b];
+    if (!is_pooled(b) || is_stuck_) return;
+    if (life.is == Whereabouts::kNowhere) {
+      if (open(b, c)) pool_->lock(life.handle);
+      return;
+    }
+    if (life.is == Whereabouts::kAway) {
+      pool_->stop_waiting(owner(b));
+      const auto grant = pool_->allocate_activation_memory(request(b));
+      if (!grant) return stick(in_.storage.blocks[b].bytes);
+      for (const Eviction& e : grant->evictions) leave_early(e, c);
+      begin_fetch(*grant, c);
+      pool_->lock(life.handle);
+    }
+    if (life.is == Whereabouts::kComing) {
+      before_[c].push_back(transfer(Action::kFetchWait, life));
+      life.is = Whereabouts::kHere;
+    }
+  }
+
+  Instruction transfer(Action action, const Life& life) const {
+    const TensorId root = instance(life.instance).root;
+    Instruction in{.action = action, .node = in_.graph.at(root).producer, .slot = {life.slot}};
+    const bool is_out = action == Action::kSpillBegin || action == Action::kSpillWait;
+    (is_out ? in.inputs : in.outputs).push_back({.block = life.block});
+    return in;
+  }
+
+  void begin_fetch(const Grant& grant, std::size_t c) {
+    Life& life = lives_[grant.owner.index];
+    life.handle = grant.block;
+    life.block = add_block(grant.owner.index, grant);
+    life.is = Whereabouts::kComing;
+    before_[c].push_back(transfer(Action::kFetchBegin, life));
+  }
+
+  // The pool has taken a block away. Its bytes went out right behind the last call that touched them, and are waited
+  // for only now; where a copy is outside already, none has to go.
+  void leave_early(const Eviction& eviction, std::size_t c) {
+    Life& life = lives_[eviction.owner.index];
+    if (!eviction.is_needed) {
+      life.is = Whereabouts::kNowhere;
+      return;
+    }
+    if (life.is == Whereabouts::kComing) {
+      cancel_fetch(life);
+    } else if (life.slot == kNoSlot) {
+      life.slot = new_slot(life, c);
+      after_[life.calls[life.next - 1]].push_back(transfer(Action::kSpillBegin, life));
+      before_[c].push_back(transfer(Action::kSpillWait, life));
+    }
+    life.is = Whereabouts::kAway;
+    pool_->wait_for_block(
+        {.request = request(eviction.owner.index), .required = in_.events.tick_of[life.calls[life.next]]});
+  }
+
+  // It was to come back early, but its place is needed for something else.
+  void cancel_fetch(const Life& life) {
+    const auto is_it = [&](const Instruction& in) {
+      return in.action == Action::kFetchBegin && in.outputs[0].block == life.block;
+    };
+    for (std::size_t c = life.calls[life.next]; c-- > 0;) {
+      if (std::erase_if(before_[std::min(c, before_.size() - 1)], is_it) > 0) return;
+    }
+  }
+
+  std::uint32_t new_slot(const Life& life, std::size_t c) {
+    const TensorId root = instance(life.instance).root;
+    const std::int64_t bytes = in_.graph.at(root).type.bytes();
+    plan_.slots.push_back(bytes);
+    plan_.slot_tensors.push_back(root);
+    largest_slot_ = std::max(largest_slot_, bytes);
+    outside_ += align_up(bytes, kPage);
+    if (outside_ > in_.settings.spill_bytes && result_.reason.empty()) {
+      result_.reason = fmt::format("the {} outside of the arena are used up at '{}'",
+                                   human_bytes(in_.settings.spill_bytes), in_.graph.at(call(c).node).name);
+    }
+    return static_cast<std::uint32_t>(plan_.slots.size() - 1);
+  }
+
+  std::optional<BlockHandle> take_workspace(std::size_t c) {
+    workspace_ = {};
+    const std::int64_t bytes = workspace_bytes(c);
+    if (bytes == 0 || is_stuck_) return std::nullopt;
+    const auto grant = pool_->allocate_activation_memory({.owner = workspace_owner(),
+                                                          .bytes = bytes,
+                                                          .lifespan = {1, 1, 1},
+                                                          .references = 1,
+                                                          .wish = workspace_wishes_[c]});
+    if (!grant) {
+      stick(bytes);
+      return std::nullopt;
+    }
+    for (const Eviction& e : grant->evictions) leave_early(e, c);
+    workspace_ = {static_cast<std::uint32_t>(plan_.blocks.size())};
+    plan_.blocks.push_back(
+        {.kind = BlockKind::kWorkspace, .bytes = align_up(bytes, alignment_), .offset = base_ + grant->offset});
+    return grant->block;
+  }
+
+  Operand operand(std::int32_t i, TensorId as) const {
+    if (i == kAbsent) return {};
+    const Placement& p = in_.storage.placements[static_cast<std::size_t>(i)];
+    return {.block = lives_[static_cast<std::size_t>(p.block)].block, .offset = p.offset + views_[as.index].offset};
+  }
+
+  void emit(std::size_t c) {
+    const Node& node = in_.graph.at(call(c).node);
+    Instruction in{.action = call(c).action, .node = call(c).node};
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      in.inputs.push_back(operand(call(c).inputs[i], node.inputs[i]));
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      const std::int32_t output = call(c).outputs[i];
+      in.outputs.push_back(operand(output, node.outputs[i]));
+      if (output == kAbsent) continue;
+      Life& life = lives_[block_of(output)];
+      life.instance = output;
+      life.slot = kNoSlot;
+    }
+    in.workspace.block = workspace_;
+    calls_.push_back({c, std::move(in)});
+  }
+
+  void leave(std::size_t b, std::size_t c) {
+    Life& life = lives_[b];
+    if (!is_pooled(b)) return;
+    pool_->unlock(life.handle);
+    pool_->release(life.handle);
+    if (++life.next == life.calls.size() && !life.is_result) life.is = Whereabouts::kNowhere;
+  }
+
+  // The host's own reference to the inputs: they are there before the first call.
+  void forget_host() {
+    is_first_ = false;
+    for (const std::size_t b : hosts_) pool_->release(lives_[b].handle);
+  }
+
+  void assemble() {
+    for (auto& [c, in] : calls_) {
+      for (Instruction& t : before_[c]) plan_.instructions.push_back(std::move(t));
+      plan_.instructions.push_back(std::move(in));
+      for (Instruction& t : after_[c]) plan_.instructions.push_back(std::move(t));
+    }
+    note_homes();
+    set_lifetimes();
+    drop_unused();
+    std::vector<PackItem> items;
+    for (const Block& b : plan_.blocks) {
+      if (b.offset >= base_) items.push_back({b.lower, b.upper, b.bytes});
+      plan_.peak_bytes = std::max(plan_.peak_bytes, b.offset + b.bytes);
+    }
+    plan_.lower_bound_bytes = base_ + max_live(items);
+    plan_.peak_bytes = std::max(plan_.peak_bytes, base_);
+    for (const Instruction& in : plan_.instructions) {
+      if (in.action == Action::kSpillBegin) result_.stats.spilled_bytes += plan_.slots[in.slot.index];
+      if (in.action == Action::kFetchBegin) result_.stats.fetched_bytes += plan_.slots[in.slot.index];
+    }
+    result_.stats.peak_bytes = plan_.peak_bytes;
+    result_.stats.shared = pool_->counters().shared;
+    result_.plan = std::move(plan_);
+  }
+
+  void note_homes() {
+    for (std::uint32_t i = 0; i < in_.graph.tensors.size(); ++i) {
+      if (in_.graph.tensors[i].producer) continue;
+      const std::int32_t at = in_.schedule.current[i];
+      plan_.homes.emplace_back(TensorId{i}, operand(at, {i}));
+    }
+    for (const auto& [label, id] : in_.graph.outputs) {
+      plan_.homes.emplace_back(id, operand(in_.schedule.current[views_[id.index].root.index], id));
+    }
+  }
+
+  // From the first instruction that touches a block to the last.
+  void set_lifetimes() {
+    const auto end = static_cast<Tick>(plan_.instructions.size());
+    for (Block& b : plan_.blocks) {
+      if (b.kind != BlockKind::kState) b.lower = end, b.upper = 0;
+      if (b.kind == BlockKind::kState) b.lower = 0, b.upper = end;
+    }
+    const auto touch = [&](const Operand& o, Tick from, Tick to) {
+      if (!o.block) return;
+      Block& b = plan_.blocks[o.block.index];
+      b.lower = std::min(b.lower, from);
+      b.upper = std::max(b.upper, to);
+    };
+    for (Tick t = 0; t < end; ++t) {
+      const Instruction& in = plan_.instructions[t];
+      for (const Operand& o : in.inputs) touch(o, t, t + 1);
+      for (const Operand& o : in.outputs) touch(o, t, t + 1);
+      touch(in.workspace, t, t + 1);
+    }
+    for (const auto& [id, home] : plan_.homes) {
+      const bool is_leaf = !in_.graph.at(id).producer;
+      touch(home, is_leaf ? 0 : end - 1, is_leaf ? 1 : end);
+    }
+  }
+
+  // Fetches that were called off leave blocks behind that nobody touches.
+  void drop_unused() {
+    std::vector<std::uint32_t> number(plan_.blocks.size());
+    std::uint32_t next = 0;
+    for (std::size_t b = 0; b < plan_.blocks.size(); ++b) {
+      number[b] = next;
+      if (plan_.blocks[b].lower < plan_.blocks[b].upper) plan_.blocks[next++] = plan_.blocks[b];
+    }
+    plan_.blocks.resize(next);
+    const auto renumber = [&](Operand& o) {
+      if (o.block) o.block.index = number[o.block.index];
+    };
+    for (Instruction& in : plan_.instructions) {
+      std::for_each(in.inputs.begin(), in.inputs.end(), renumber);
+      std::for_each(in.outputs.begin(), in.outputs.end(), renumber);
+      renumber(in.workspace);
+    }
+    for (auto& [id, home] : plan_.homes) renumber(home);
+  }
+
+  void count_misses() {
+    for (std::size_t e = 0; e < in_.lifetimes.size(); ++e) {
+      const auto real = static_cast<double>(in_.events.lifespans[e]);
+      if (!(in_.lifetimes[e].p90 > real - 1)) ++result_.stats.expired_early;
+      if (in_.lifetimes[e].p10 >= real + 1) ++result_.stats.expired_late;
+    }
+  }
+
+  const WalkInput& in_;
+  std::vector<Window> views_;
+  std::int64_t alignment_;
+  std::int64_t base_ = 0;  // the pool's begin in the arena
+  std::vector<Life> lives_;
+  std::optional<Pool> pool_;
+  std::vector<std::int64_t> wishes_;              // per event
+  std::vector<std::int64_t> workspace_wishes_;    // per call
+  std::vector<double> clock_;                     // when each call starts, in ms
+  std::vector<std::vector<Instruction>> before_;  // transfers in front of each call
+  std::vector<std::vector<Instruction>> after_;
+  std::vector<std::pair<std::size_t, Instruction>> calls_;
+  std::vector<std::size_t> hosts_;  // inputs
+  std::size_t next_event_ = 0;
+  bool is_first_ = true;
+  bool is_stuck_ = false;  // something that the call needs finds no place
+  bool is_compact_ = false;
+  std::int64_t stuck_bytes_ = 0;
+  BlockId workspace_;
+  std::int64_t largest_slot_ = 0;
+  std::int64_t outside_ = 0;
+  Plan plan_;
+  WalkResult result_;
+};
+
+}  // namespace
+
+WalkResult walk_with_pool(const WalkInput& input) { return Walk(input).run(); }
+
+}  // namespace neap

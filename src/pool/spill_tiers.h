@@ -1,0 +1,59 @@
+// The two places behind a spill store, and what makes sure that the same bytes come back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pool/spill_file.h"
+#include "pool/spill_store.h"
+
+namespace neap {
+
+class SpillTiers {
+ public:
+  SpillTiers(const std::vector<std::int64_t>& slots, const SpillOptions& options);
+
+  // Empty when done, else the reason. A read that comes back with other bytes is tried again.
+  std::string write(std::uint32_t slot, const std::byte* src);
+  std::string read(std::uint32_t slot, std::byte* dst);
+
+  std::int64_t bytes(std::uint32_t slot) const { return slots_[slot].bytes; }
+  bool in_ram(std::uint32_t slot) const { return slots_[slot].in_ram; }
+  std::int64_t ram_bytes() const { return ram_bytes_; }
+  std::int64_t file_bytes() const { return file_bytes_; }
+  // Of a file that has refused a write for lack of space: what lies below it; -1: it has refused none.
+  std::int64_t room_bytes() const { return room_bytes_; }
+
+ private:
+  using Pages = std::unique_ptr<std::byte, void (*)(void*)>;
+  static constexpr std::int64_t kBounce = 4 * kMiB;
+
+  struct Slot {
+    std::int64_t bytes = 0;
+    bool in_ram = false;
+    std::vector<std::int64_t> offsets;  // in its tier, one a copy
+    std::vector<bool> is_good;          // one a copy: it was written
+    std::vector<std::uint64_t> sums;    // one a SpillFile::kPiece
+  };
+
+  static Pages make_pages(std::int64_t bytes);
+  std::string write_copy(const Slot& slot, std::int64_t offset, const std::byte* src, const EachPiece& each);
+  std::string read_copy(const Slot& slot, std::int64_t offset, std::byte* dst, const EachPiece& each);
+  std::string read_checked(const Slot& slot, std::int64_t offset, std::byte* dst);
+  bool fails(std::int64_t nth) const { return faults_ && nth != 0 && faults_->reads == nth; }
+  bool is_full(std::int64_t end) const;
+
+  std::vector<Slot> slots_;
+  std::int64_t ram_bytes_ = 0;
+  std::int64_t file_bytes_ = 0;
+  std::int64_t room_bytes_ = -1;
+  Pages ram_;
+  Pages bounce_;
+  std::unique_ptr<SpillFile> file_;
+  std::shared_ptr<SpillFaults> faults_;
+};
+
+}  // namespace neap

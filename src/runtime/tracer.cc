@@ -1,0 +1,228 @@
+#include "runtime/tracer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/bytes.h"
+#include "graph/op.h"
+#include "observe/trace.h"
+
+namespace neap {
+namespace {
+
+enum Track : int { kStepTrack = 1, kCallTrack, kTransferTrack };
+
+std::string_view name_of(Phase phase) {
+  return phase == Phase::kForward ? "forward" : phase == Phase::kBackward ? "backward" : "update";
+}
+
+struct Event {
+  std::string name;
+  std::string category;
+  std::string args;
+};
+
+struct Stay {
+  Tick lower = 0;
+  Tick upper = 0;
+  std::int64_t offset = 0;
+  Event event;
+};
+
+// Who uses each block, by phase: a call that makes something again works for backward.
+using Uses = std::array<int, 3>;
+
+std::vector<Uses> uses_of(const Plan& plan, const Graph& graph) {
+  std::vector<Uses> out(plan.blocks.size());
+  for (const Instruction& in : plan.instructions) {
+    if (is_transfer(in.action)) continue;
+    const bool is_again = in.action == Action::kRecompute;
+    const auto phase = static_cast<std::size_t>(is_again ? Phase::kBackward : graph.at(in.node).phase);
+    const auto note = [&](const Operand& o) {
+      if (o.block) ++out[o.block.index][phase];
+    };
+    std::for_each(in.inputs.begin(), in.inputs.end(), note);
+    std::for_each(in.outputs.begin(), in.outputs.end(), note);
+    note(in.workspace);
+  }
+  return out;
+}
+
+Event call_event(const Instruction& in, const Graph& graph) {
+  const Node& node = graph.at(in.node);
+  const bool is_again = in.action == Action::kRecompute;
+  std::string blocks;
+  const auto add = [&](const Operand& o) {
+    if (o.block) blocks += fmt::format("{}{}", blocks.empty() ? "" : ",", o.block.index);
+  };
+  std::for_each(in.inputs.begin(), in.inputs.end(), add);
+  std::for_each(in.outputs.begin(), in.outputs.end(), add);
+  add(in.workspace);
+  return {.name = node.name,
+          .category = std::string(is_again ? "recompute" : name_of(node.phase)),
+          .args = fmt::format(R"({{"action":"{}","op":{},"layer":{},"blocks":[{}]}})", name(in.action),
+                              json_string(node.op->name), json_string(node.layer), blocks)};
+}
+
+Event wait_event(const Instruction& in, const Plan& plan, const Graph& graph) {
+  const bool is_out = in.action == Action::kSpillWait;
+  return {.name = fmt::format("wait for {} {}", is_out ? "spill of" : "fetch of",
+                              graph.at(plan.slot_tensors[in.slot.index]).name),
+          .category = "wait"};
+}
+
+Stay stay_of(std::size_t index, const Plan& plan, const Graph& graph, const Uses& uses) {
+  const Block& b = plan.blocks[index];
+  std::string users;
+  for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kUpdate}) {
+    const int count = uses[static_cast<std::size_t>(phase)];
+    if (count > 0) users += fmt::format("{}\"{}\":{}", users.empty() ? "" : ",", name_of(phase), count);
+  }
+  const std::string tensor = b.tensor ? graph.at(b.tensor).name : "";
+  return {
+      .lower = b.lower,
+      .upper = b.upper,
+      .offset = b.offset,
+      .event = {.name = tensor.empty() ? std::string(name(b.kind)) : tensor,
+                .category = fmt::format("arena @{}", human_bytes(b.offset)),
+                .args = fmt::format(R"({{"block":{},"offset":{},"bytes":{},"kind":"{}","tensor":{},"users":{{{}}}}})",
+                                    index, b.offset, b.bytes, name(b.kind), json_string(tensor), users)}};
+}
+
+std::vector<std::int64_t> live_bytes(const Plan& plan) {
+  std::vector<std::int64_t> out(plan.instructions.size() + 1);
+  for (const Block& b : plan.blocks) {
+    out[std::min<std::size_t>(b.lower, plan.instructions.size())] += b.bytes;
+    out[std::min<std::size_t>(b.upper, plan.instructions.size())] -= b.bytes;
+  }
+  for (std::size_t t = 1; t < out.size(); ++t) out[t] += out[t - 1];
+  return out;
+}
+
+}  // namespace
+
+struct Tracer::Picture {
+  explicit Picture(const Executor& executor) : live(live_bytes(executor.plan())) {
+    const Plan& plan = executor.plan();
+    const Graph& graph = executor.program().graph;
+    for (const Instruction& in : plan.instructions) {
+      const bool is_wait = in.action == Action::kSpillWait || in.action == Action::kFetchWait;
+      instructions.push_back(!is_transfer(in.action) ? call_event(in, graph)
+                             : is_wait               ? wait_event(in, plan, graph)
+                                                     : Event{});
+    }
+    const std::vector<Uses> uses = uses_of(plan, graph);
+    for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
+      const bool is_shown = plan.blocks[i].kind != BlockKind::kState && plan.blocks[i].bytes > 0;
+      if (is_shown) stays.push_back(stay_of(i, plan, graph, uses[i]));
+    }
+    for (std::size_t s = 0; s < plan.slots.size(); ++s) {
+      slots.push_back({.name = graph.at(plan.slot_tensors[s]).name,
+                       .args = fmt::format(R"("tensor":{},"bytes":{},"slot":{})",
+                                           json_string(graph.at(plan.slot_tensors[s]).name), plan.slots[s], s)});
+    }
+  }
+
+  std::vector<Event> instructions;  // without a name: not shown
+  std::vector<Stay> stays;
+  std::vector<Event> slots;
+  std::vector<std::int64_t> live;  // per instruction
+};
+
+struct Tracer::Step {
+  std::int64_t number = 0;
+  std::shared_ptr<const Picture> picture;
+  std::vector<InstructionTime> times;
+  std::vector<SlotTimes> transfers;
+
+  void show(Trace& trace) const {
+    const std::int64_t begin = times.front().begun_ns;
+    const std::int64_t end = times.back().ended_ns;
+    trace.span({.track = kStepTrack,
+                .begin_ns = begin,
+                .end_ns = end,
+                .name = fmt::format("step {}", number),
+                .category = "step"});
+    show_calls(trace);
+    for (std::size_t s = 0; s < transfers.size(); ++s) {
+      show_transfer(trace, s, "spill", transfers[s].write);
+      show_transfer(trace, s, "fetch", transfers[s].read);
+    }
+    for (const Stay& stay : picture->stays) {
+      trace.stay({.track = kCallTrack,
+                  .begin_ns = times[stay.lower].begun_ns,
+                  .end_ns = stay.upper < times.size() ? times[stay.upper].begun_ns : end,
+                  .name = stay.event.name,
+                  .category = stay.event.category},
+                 stay.offset, stay.event.args);
+    }
+  }
+
+ private:
+  void show_calls(Trace& trace) const {
+    std::int64_t shown = -1;
+    for (std::size_t t = 0; t < times.size(); ++t) {
+      if (picture->live[t] != shown) {
+        shown = picture->live[t];
+        trace.counter("arena", times[t].begun_ns, "live bytes", shown);
+      }
+      const Event& event = picture->instructions[t];
+      if (event.name.empty()) continue;
+      trace.span({.track = kCallTrack,
+                  .begin_ns = times[t].begun_ns,
+                  .end_ns = times[t].ended_ns,
+                  .name = event.name,
+                  .category = event.category},
+                 event.args);
+    }
+  }
+
+  void show_transfer(Trace& trace, std::size_t slot, std::string_view what, const TransferTime& time) const {
+    if (time.ended_ns == 0) return;
+    const Event& event = picture->slots[slot];
+    trace.span(
+        {.track = kTransferTrack,
+         .begin_ns = time.begun_ns,
+         .end_ns = time.ended_ns,
+         .name = fmt::format("{} {}", what, event.name),
+         .category = what},
+        fmt::format(R"({{{},"tier":"{}","queued_us":{:.3f},"stalled_us":{:.3f}}})", event.args,
+                    transfers[slot].in_ram ? "ram" : "disk", static_cast<double>(time.begun_ns - time.asked_ns) * 1e-3,
+                    static_cast<double>(time.stalled_ns) * 1e-3));
+  }
+};
+
+Tracer::Tracer() = default;
+Tracer::~Tracer() = default;
+
+void Tracer::before(Executor& executor) {
+  if (!executor.times().empty()) return;
+  executor.record();
+  pictures_[&executor] = std::make_shared<const Picture>(executor);  // one that lay there before is gone
+}
+
+void Tracer::after(const Executor& executor, std::int64_t step) {
+  if (executor.times().empty()) return;
+  if (steps_.size() == kSteps) steps_.pop_front();
+  Step& added = steps_.emplace_back();
+  added.number = step;
+  added.picture = pictures_.at(&executor);
+  added.times.assign(executor.times().begin(), executor.times().end());
+  if (executor.store() != nullptr) {
+    const auto transfers = executor.store()->times();
+    added.transfers.assign(transfers.begin(), transfers.end());
+  }
+}
+
+void Tracer::write(const std::filesystem::path& path) const {
+  Trace trace("neap");
+  trace.name_track(kStepTrack, "steps");
+  trace.name_track(kCallTrack, "calls");
+  trace.name_track(kTransferTrack, "transfers");
+  for (const Step& step : steps_) step.show(trace);
+  trace.write(path);
+}
+
+}  // namespace neap

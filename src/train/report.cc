@@ -1,0 +1,161 @@
+// What a plan does, for people: layer by layer, over time, and at its fullest moment.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/bytes.h"
+#include "graph/op.h"
+#include "plan/simulate.h"
+#include "policy/layers.h"
+#include "train/setup.h"
+
+namespace neap {
+namespace {
+
+class LayerReports {
+ public:
+  LayerReports(const Setup& s, const Plan& plan, const Recompute& r)
+      : s_(s), plan_(plan), r_(r), layers_(find_layers(r)), layer_of_(s.program->graph.nodes.size(), layers_.size()) {
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      for (const NodeId id : layers_[i].nodes) layer_of_[id.index] = i;
+    }
+    rows_.resize(layers_.size() + 1);  // the last is for what is in no layer
+    count();
+  }
+
+  std::vector<PlanReport::Layer> run() const {
+    std::vector<PlanReport::Layer> out;
+    for (std::size_t i = 0; i < layers_.size();) {
+      std::size_t end = i + 1;
+      while (end < layers_.size() && is_joined(end - 1) && is_made_again(end)) ++end;
+      for (std::size_t k = i; k < end; ++k) out.push_back(describe(k, end - i));
+      i = end;
+    }
+    return out;
+  }
+
+ private:
+  struct Row {
+    std::int64_t kept = 0;
+    std::int64_t spilled = 0;
+    double again_ms = 0;
+    int again = 0;    // nodes made again that store-all keeps
+    int derived = 0;  // nodes made again that store-all makes again too
+  };
+
+  const Graph& graph() const { return s_.program->graph; }
+
+  void count() {
+    for (const Block& b : plan_.blocks) {
+      if (b.kind != BlockKind::kSaved || !b.tensor || !graph().at(b.tensor).producer) continue;
+      rows_[layer_of_[graph().at(b.tensor).producer.index]].kept += b.bytes;
+    }
+    for (const Instruction& in : plan_.instructions) {
+      Row& row = rows_[layer_of_[in.node.index]];
+      if (in.action == Action::kSpillBegin) row.spilled += plan_.slots[in.slot.index];
+      if (in.action != Action::kRecompute) continue;
+      const bool is_derived = std::all_of(graph().at(in.node).outputs.begin(), graph().at(in.node).outputs.end(),
+                                          [&](TensorId id) { return r_.store_all[r_.first_wait(id)] != kThrough; });
+      ++(is_derived ? row.derived : row.again);
+      if (!is_derived) row.again_ms += r_.ms_of(in.node);
+      made_again_.insert({in.node, true});
+    }
+  }
+
+  bool is_made_again(std::size_t i) const { return rows_[i].again_ms > 0.5 * layers_[i].ms; }
+
+  // Its boundary is not kept, so the layer behind it is made again together with it.
+  bool is_joined(std::size_t i) const {
+    if (!is_made_again(i)) return false;
+    return std::any_of(layers_[i].boundary.begin(), layers_[i].boundary.end(), [&](TensorId id) {
+      const NodeId producer = graph().at(id).producer;
+      return layer_of_[producer.index] == i && made_again_.contains(producer);
+    });
+  }
+
+  PlanReport::Layer describe(std::size_t i, std::size_t segment) const {
+    const Row& row = rows_[i];
+    PlanReport::Layer out{.name = layers_[i].name, .action = "store", .kept_bytes = row.kept, .precision = "f32"};
+    if (row.spilled > 0) {
+      out.action = "spill";
+      out.reason = fmt::format("{} leave the arena until backward needs them", human_bytes(row.spilled));
+    } else if (is_made_again(i)) {
+      out.action = segment > 1 ? fmt::format("every {}", segment) : "recompute";
+      out.reason = fmt::format("cheap for its size: {} are made again in {:.2f} ms",
+                               human_bytes(std::max<std::int64_t>(layers_[i].kept_bytes - row.kept, 0)), row.again_ms);
+    } else if (row.again > 0) {
+      out.action = "part";
+      out.reason = fmt::format("dear to compute and small: kept; the rest is made again in {:.2f} ms", row.again_ms);
+    } else if (plan_.peak_bytes < s_.store_all_bytes && row.kept > 0) {
+      out.reason = "dear to compute and small: kept";
+    } else {
+      out.reason = row.derived > 0 ? "one cheap pass makes the rest again from what is kept" : "it fits";
+    }
+    return out;
+  }
+
+  const Setup& s_;
+  const Plan& plan_;
+  const Recompute& r_;
+  std::vector<Layer> layers_;
+  std::vector<std::size_t> layer_of_;  // per node
+  std::vector<Row> rows_;
+  std::map<NodeId, bool> made_again_;
+};
+
+// What the fullest instruction has beside it.
+void describe_peak(const Graph& graph, const Plan& plan, PlanReport& out) {
+  const auto fullest = std::max_element(out.live_bytes.begin(), out.live_bytes.end());
+  if (fullest == out.live_bytes.end()) return;
+  const auto at = static_cast<Tick>(fullest - out.live_bytes.begin());
+  out.peak_layer = graph.at(plan.instructions[at].node).layer;
+  std::map<BlockKind, std::int64_t> parts;
+  for (const Block& b : plan.blocks) {
+    if (b.lower <= at && at < b.upper) parts[b.kind] += b.bytes;
+  }
+  const std::pair<BlockKind, const char*> kinds[] = {{BlockKind::kState, "state"},
+                                                     {BlockKind::kInput, "inputs"},
+                                                     {BlockKind::kSaved, "activations kept"},
+                                                     {BlockKind::kTransient, "activations in use"},
+                                                     {BlockKind::kGradient, "gradients"},
+                                                     {BlockKind::kWorkspace, "workspace"}};
+  for (const auto& [kind, label] : kinds) {
+    if (parts[kind] > 0) out.peak_parts.emplace_back(label, parts[kind]);
+  }
+}
+
+}  // namespace
+
+PlanReport report_of(const Setup& s, const Plan& plan) {
+  const Simulation simulation = simulate(plan, s.program->costs, s.link);
+  PlanReport out{.feasible = !s.budget || plan.peak_bytes <= *s.budget,
+                 .budget_bytes = s.budget,
+                 .min_budget_bytes = s.min_bytes,
+                 .peak_bytes = simulation.peak_bytes,
+                 .arena_bytes = plan.peak_bytes,
+                 .lower_bound_bytes = plan.lower_bound_bytes,
+                 .store_all_bytes = s.store_all_bytes,
+                 .state_bytes = plan.state_bytes,
+                 .predicted_step_ms = simulation.ms,
+                 .live_bytes = simulation.live_bytes};
+  const PlanningProblem problem{.graph = s.program->graph, .costs = s.program->costs, .link = s.link};
+  const Recompute r(problem);
+  out.layers = LayerReports(s, plan, r).run();
+  for (std::size_t t = 0; t < plan.instructions.size() && out.backward_begins == 0; ++t) {
+    const bool is_forward = s.program->graph.at(plan.instructions[t].node).phase == Phase::kForward;
+    if (!is_forward) out.backward_begins = static_cast<std::int64_t>(t);
+  }
+  describe_peak(s.program->graph, plan, out);
+  return out;
+}
+
+std::string explain_peak(const PlanReport& report) {
+  std::string out;
+  for (const auto& [label, bytes] : report.peak_parts) {
+    out += fmt::format("{}{} of {}", out.empty() ? "" : ", ", human_bytes(bytes), label);
+  }
+  return out + fmt::format("; layer '{}' sets it", report.peak_layer);
+}
+
+}  // namespace neap

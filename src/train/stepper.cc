@@ -1,0 +1,70 @@
+#include "train/stepper.h"
+
+#include "autodiff/optimizer.h"
+#include "neap/error.h"
+#include "train/model_spec.h"
+
+namespace neap {
+
+StateLayout shared_layout(const Graph& base, const Plan& plan, const Graph& graph) {
+  StateLayout out = layout_of(plan, base);
+  std::erase_if(out.offsets, [&](const auto& entry) {
+    const auto here = graph.find(entry.first);
+    const auto there = base.find(entry.first);
+    if (!here || !there) return true;
+    const Tensor& a = graph.at(*here);
+    const Tensor& b = base.at(*there);
+    const bool is_same = a.type == b.type && (a.role != Role::kConstant || (a.data && b.data && *a.data == *b.data));
+    if (!is_same && a.role != Role::kConstant) {
+      throw UserError("'" + a.name + "' is " + a.type.text() + " for one length of the batch and " + b.type.text() +
+                      " for another; the state of a model may not depend on it");
+    }
+    return !is_same;
+  });
+  return out;
+}
+
+Stepper::Stepper(BatchShape shape, std::shared_ptr<Program> program, Plan plan, StateLayout layout, Device& device,
+                 Arena& arena, SpillFor spill)
+    : shape_(shape),
+      program_(std::move(program)),
+      plan_(std::move(plan)),
+      layout_(std::move(layout)),
+      device_(device),
+      arena_(arena),
+      spill_(std::move(spill)) {
+  const Graph& g = graph();
+  loss_ = *g.output("loss");
+  hyper_ = g.find(kHyperInput).value_or(TensorId{});
+  random_ = g.find(kRandomInput).value_or(TensorId{});
+  for (std::uint32_t i = 0; i < g.tensors.size(); ++i) {
+    const Tensor& t = g.tensors[i];
+    if (is_data(t)) inputs_.push_back({{i}, t.name, static_cast<std::size_t>(t.type.bytes())});
+    if (t.role == Role::kConstant && !layout_.offsets.contains(t.name)) own_constants_.push_back({i});
+  }
+  make_executor();
+}
+
+void Stepper::make_executor() { executor_ = std::make_unique<Executor>(*program_, plan_, device_, arena_); }
+
+void Stepper::swap(Plan plan) {
+  store_.reset();
+  plan_ = std::move(plan);
+  make_executor();
+}
+
+void Stepper::enter() {
+  if (arena_.bytes() != store_arena_bytes_) store_.reset();  // it has pinned pages that may be others now
+  if (!plan_.slots.empty() && !store_) {
+    if (device_.kind() == DeviceKind::kCuda) {
+      throw UserError("spilling from a GPU is not supported yet; give a larger --budget, or use --device cpu");
+    }
+    if (spill_store_maker() == nullptr) throw UserError("this application links no spill store; link neap::models");
+    store_ = spill_store_maker()(plan_.slots, spill_(plan_, graph()));
+    store_arena_bytes_ = arena_.bytes();
+    executor_->use(store_.get());
+  }
+  for (const TensorId id : own_constants_) executor_->write(id, graph().at(id).data->data());
+}
+
+}  // namespace neap

@@ -1,0 +1,86 @@
+// All that belongs to one shape of a batch: graph, kernels and costs, the plan, what walks it, and where spilled
+// tensors go. Several live in one arena; the state lies at its bottom, at the same offsets for all of them.
+#pragma once
+
+#include <compare>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+#include "plan/plan.h"
+#include "pool/spill_store.h"
+#include "runtime/executor.h"
+#include "runtime/prepare.h"
+
+namespace neap {
+
+struct BatchShape {
+  std::int64_t batch = 0;
+  std::int64_t length = 0;  // of the sequences; 0: the model's own
+  auto operator<=>(const BatchShape&) const = default;
+};
+
+// An input that comes with a batch.
+struct DataInput {
+  TensorId id;
+  std::string name;
+  std::size_t bytes = 0;
+};
+
+// Where the state of `graph` lies, given that `plan` has put that of `base` somewhere: by name, without constants whose
+// values differ.
+StateLayout shared_layout(const Graph& base, const Plan& plan, const Graph& graph);
+
+class Stepper {
+ public:
+  // How a plan's store is made.
+  using SpillFor = std::function<SpillOptions(const Plan&, const Graph&)>;
+
+  // `plan` is valid and was made with `layout`. Device and arena outlive the stepper.
+  Stepper(BatchShape shape, std::shared_ptr<Program> program, Plan plan, StateLayout layout, Device& device,
+          Arena& arena, SpillFor spill);
+
+  const BatchShape& shape() const { return shape_; }
+  const std::shared_ptr<Program>& program() const { return program_; }
+  const Graph& graph() const { return program_->graph; }
+  const Plan& plan() const { return plan_; }
+  const StateLayout& layout() const { return layout_; }
+  const std::vector<DataInput>& inputs() const { return inputs_; }
+  Executor& executor() { return *executor_; }
+  const Executor& executor() const { return *executor_; }
+  SpillStore* store() { return store_.get(); }  // null: nothing is spilled, or another shape's turn
+  TensorId loss() const { return loss_; }
+  TensorId hyper() const { return hyper_; }    // none: nothing is trained
+  TensorId random() const { return random_; }  // none: nothing is random
+
+  // Another plan, between two steps; made with layout().
+  void swap(Plan plan);
+  // Before a step: the store is there, and what other shapes have overwritten is written again. Allocates nothing when
+  // the last step was of this shape and plan.
+  void enter();
+  // Another shape's turn: RAM and disk of the store are given back.
+  void leave() { store_.reset(); }
+
+ private:
+  void make_executor();
+
+  BatchShape shape_;
+  std::shared_ptr<Program> program_;
+  Plan plan_;
+  StateLayout layout_;
+  Device& device_;
+  Arena& arena_;
+  SpillFor spill_;
+  std::unique_ptr<SpillStore> store_;
+  std::int64_t store_arena_bytes_ = 0;  // of the arena when the store was made
+  std::unique_ptr<Executor> executor_;
+  std::vector<DataInput> inputs_;
+  std::vector<TensorId> own_constants_;  // outside of the layout: not kept from step to step
+  TensorId loss_;
+  TensorId hyper_;
+  TensorId random_;
+};
+
+}  // namespace neap
