@@ -11,9 +11,9 @@ import subprocess
 import sys
 
 TOLERANCE = 1e-4
-# Adam's first steps are nearly the gradients' signs: where batch norm makes a gradient 0 up to rounding, two kernels that
-# round differently part for good. These are compared with plain gradient descent.
-WITH_SGD = ("resnet18", "resnet50")
+# Batch norm over small batches makes these so sensitive that two runs on the CPU part when they round differently. They are
+# compared under plain gradient descent, and may be as far from the CPU as ten times what other threads make there.
+SENSITIVE = ("resnet18", "resnet50")
 TIMED = (["mlp"], ["cnn"], ["resnet18"], ["resnet50"], ["resnet50", "--batch", "128"], ["gpt-mini"], ["bert-mini"],
          ["gpt2", "--batch", "16", "--length", "1024"], ["lstm-lm"], ["gru-lm"],
          ["lstm-lm:hidden=1024,vocab=10000", "--batch", "64", "--length", "256"])
@@ -29,17 +29,24 @@ def train(program, model, device, steps):
     return [r for r in rows if not r.get("summary")], rows[-1]
 
 
+def distance(rows, others):
+    return [abs(a["loss"] - b["loss"]) / abs(b["loss"]) for a, b in zip(rows, others)]
+
+
 def compare(program, model, steps):
-    call = [model, "--optimizer", "sgd", "--lr", "0.001", "--momentum", "0"] if model in WITH_SGD else [model]
+    sensitive = model in SENSITIVE
+    call = [model, "--optimizer", "sgd", "--lr", "0.001", "--momentum", "0"] if sensitive else [model]
     first, summary = train(program, call, "cuda", steps)
     again, summary_again = train(program, call, "cuda", steps)
     host, host_summary = train(program, call, "cpu", steps)
     same = [r["loss_hex"] for r in first] == [r["loss_hex"] for r in again]
     same = same and summary["weights_hash"] == summary_again["weights_hash"]
-    worst = max(abs(a["loss"] - b["loss"]) / abs(b["loss"]) for a, b in zip(first, host))
-    ok = same and worst <= TOLERANCE and len(first) == len(host) == steps
+    noise = max(distance(train(program, [*call, "--threads", "3"], "cpu", steps)[0], host)) if sensitive else 0
+    off = distance(first, host)
+    ok = same and max(off) <= max(TOLERANCE, 10 * noise) and max(off[:2]) <= TOLERANCE and len(off) == steps
     print(f"{'ok  ' if ok else 'BAD '} {model:10} loss {first[0]['loss']:.6f} -> {first[-1]['loss']:.6f}, off by "
-          f"{worst:.1e} at most; {'the same' if same else 'NOT THE SAME'} twice; {summary['median_step_ms']:.2f} ms "
+          f"{max(off):.1e} at most" + (f" (threads: {noise:.1e})" if sensitive else "") +
+          f"; {'the same' if same else 'NOT THE SAME'} twice; {summary['median_step_ms']:.2f} ms "
           f"(CPU {host_summary['median_step_ms']:.0f}), peak {summary['peak_bytes'] / 2**20:.0f} MiB, "
           f"context {summary['context_bytes'] / 2**20:.0f} MiB", flush=True)
     return ok

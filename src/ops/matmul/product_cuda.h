@@ -1,5 +1,6 @@
 // Products by cuBLASLt: C = alpha op(A) op(B) [+ bias] [+ C], f32 without TF32. The algorithm is the heuristic's first
-// for the shape and stays the same; split sums go through the workspace in a fixed order.
+// for the shape and stays the same. A small C with long sums would keep only a few multiprocessors busy: its sums are
+// cut into parts by us, which are one batch of products, and then added up in order.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,7 +19,8 @@ struct CudaProductShape {
   bool bias = false;
   bool adds = false;  // to what C holds
   float alpha = 1;
-  std::int64_t batches = 1, a_step = 0, b_step = 0;  // in elements; those of C lie behind each other
+  std::int64_t batches = 1, a_step = 0, b_step = 0;  // in elements
+  std::int64_t c_step = 0;                           // 0: behind each other
 };
 
 class CudaProduct {
@@ -35,8 +37,13 @@ class CudaProduct {
            cudaStream_t stream) const;
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  struct Call;
+  std::int64_t part_step() const;
+  std::int64_t call_bytes() const;
+
+  CudaProductShape shape_;
+  std::int64_t parts_;
+  std::unique_ptr<Call> call_;
 };
 
 }  // namespace neap::ops

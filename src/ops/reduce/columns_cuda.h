@@ -22,6 +22,14 @@ struct ColumnParts {
 void column_sums_cuda(const ColumnParts& parts, const float* x, const float* start, float* out, std::byte* workspace,
                       cudaStream_t stream);
 
+// Partial results of a matrix, `step` elements from one to the next.
+struct MatrixParts {
+  std::int64_t parts = 1, step = 0, rows = 0, columns = 0;
+};
+// out = their sum in order [+ bias of each column] [+ what out holds]; bias may be null.
+void add_parts_cuda(const MatrixParts& s, const float* partial, const float* bias, bool adds, float* out,
+                    cudaStream_t stream);
+
 // y[i][j] += bias[j]
 void add_to_rows_cuda(float* y, const float* bias, std::int64_t rows, std::int64_t c, cudaStream_t stream);
 

@@ -27,6 +27,16 @@ void column_sums_cuda(const ColumnParts& parts, const float* x, const float* sta
       });
 }
 
+void add_parts_cuda(const MatrixParts& s, const float* partial, const float* bias, bool adds, float* out,
+                    cudaStream_t stream) {
+  each("add_parts", s.rows * s.columns, stream, [=] __device__(std::int64_t i) {
+    double sum = adds ? out[i] : 0;
+    for (std::int64_t p = 0; p < s.parts; ++p) sum += partial[p * s.step + i];
+    if (bias != nullptr) sum += bias[i % s.columns];
+    out[i] = static_cast<float>(sum);
+  });
+}
+
 void add_to_rows_cuda(float* y, const float* bias, std::int64_t rows, std::int64_t c, cudaStream_t stream) {
   each("bias", rows * c, stream, [=] __device__(std::int64_t i) { y[i] += bias[i % c]; });
 }
