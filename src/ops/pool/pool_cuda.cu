@@ -6,107 +6,119 @@
 namespace neap::ops {
 namespace {
 
+// Positions along an axis fit 32 bits, whose division takes a fraction of the time that 64 do.
+struct Axis {
+  int kernel, stride, pad_begin, pad_end, dilation;
+  int in, out;
+};
+
+Axis axis_of(const WindowAxis& a, std::int64_t in, std::int64_t out) {
+  return {static_cast<int>(a.kernel),  static_cast<int>(a.stride),   static_cast<int>(a.pad_begin),
+          static_cast<int>(a.pad_end), static_cast<int>(a.dilation), static_cast<int>(in),
+          static_cast<int>(out)};
+}
+
 struct Shape3 {
-  Window window;
-  Plane in, out;
+  Axis d, h, w;
   std::int64_t n, c;
   PoolCount count;
 
-  explicit Shape3(const PoolWindows& p) : window(p.window), in(p.in), out(p.out), n(p.n), c(p.c), count(p.count) {}
+  explicit Shape3(const PoolWindows& p)
+      : d(axis_of(p.window.d, p.in.d, p.out.d)),
+        h(axis_of(p.window.h, p.in.h, p.out.h)),
+        w(axis_of(p.window.w, p.in.w, p.out.w)),
+        n(p.n),
+        c(p.c),
+        count(p.count) {}
 };
 
-__device__ std::int64_t source(const WindowAxis& a, std::int64_t o, std::int64_t k) {
-  return o * a.stride - a.pad_begin + k * a.dilation;
-}
+__device__ int source(const Axis& a, int o, int k) { return o * a.stride - a.pad_begin + k * a.dilation; }
 
 struct At {
-  std::int64_t n, d, h, w, c;
+  std::int64_t n;
+  int d, h, w;
+  std::int64_t c;
 };
 
 template <class Index>
-__device__ At split(const Plane& plane, Index channels, Index i) {
-  const auto w = static_cast<Index>(plane.w);
-  const auto h = static_cast<Index>(plane.h);
-  const auto d = static_cast<Index>(plane.d);
+__device__ At split(Index d, Index h, Index w, Index channels, Index i) {
   const Index pixel = i / channels;
   const Index row = pixel / w;
   const Index slab = row / h;
   const Index image = slab / d;
-  return {image, slab - image * d, row - slab * h, pixel - row * w, i - pixel * channels};
+  return {static_cast<std::int64_t>(image), static_cast<int>(slab - image * d), static_cast<int>(row - slab * h),
+          static_cast<int>(pixel - row * w), static_cast<std::int64_t>(i - pixel * channels)};
 }
 
-// Division of 32 bits takes a fraction of that of 64.
-__device__ At place(const Plane& plane, std::int64_t channels, std::int64_t i) {
-  if (i < (std::int64_t{1} << 31)) {
-    return split<std::uint32_t>(plane, static_cast<std::uint32_t>(channels), static_cast<std::uint32_t>(i));
-  }
-  return split<std::int64_t>(plane, channels, i);
+__device__ At place(int d, int h, int w, std::int64_t channels, std::int64_t i) {
+  if (i >= (std::int64_t{1} << 31)) return split<std::int64_t>(d, h, w, channels, i);
+  return split<std::uint32_t>(d, h, w, static_cast<std::uint32_t>(channels), static_cast<std::uint32_t>(i));
 }
 
 // f(tap, element of x) for the taps of an output position that lie inside.
 template <class F>
 __device__ void each_inside(const Shape3& s, const At& o, F f) {
-  for (std::int64_t kd = 0; kd < s.window.d.kernel; ++kd) {
-    const std::int64_t d = source(s.window.d, o.d, kd);
-    if (d < 0 || d >= s.in.d) continue;
-    for (std::int64_t kh = 0; kh < s.window.h.kernel; ++kh) {
-      const std::int64_t h = source(s.window.h, o.h, kh);
-      if (h < 0 || h >= s.in.h) continue;
-      for (std::int64_t kw = 0; kw < s.window.w.kernel; ++kw) {
-        const std::int64_t w = source(s.window.w, o.w, kw);
-        if (w < 0 || w >= s.in.w) continue;
-        f((kd * s.window.h.kernel + kh) * s.window.w.kernel + kw,
-          (((o.n * s.in.d + d) * s.in.h + h) * s.in.w + w) * s.c + o.c);
+  for (int kd = 0; kd < s.d.kernel; ++kd) {
+    const int d = source(s.d, o.d, kd);
+    if (d < 0 || d >= s.d.in) continue;
+    for (int kh = 0; kh < s.h.kernel; ++kh) {
+      const int h = source(s.h, o.h, kh);
+      if (h < 0 || h >= s.h.in) continue;
+      for (int kw = 0; kw < s.w.kernel; ++kw) {
+        const int w = source(s.w, o.w, kw);
+        if (w < 0 || w >= s.w.in) continue;
+        f((kd * s.h.kernel + kh) * s.w.kernel + kw, (((o.n * s.d.in + d) * s.h.in + h) * s.w.in + w) * s.c + o.c);
       }
     }
   }
 }
 
 // The output position whose tap k is input position i; -1: none.
-__device__ std::int64_t target(const WindowAxis& a, std::int64_t i, std::int64_t k, std::int64_t positions) {
-  const std::int64_t at = i + a.pad_begin - k * a.dilation;
-  return at >= 0 && at % a.stride == 0 && at / a.stride < positions ? at / a.stride : -1;
+__device__ int target(const Axis& a, int i, int k) {
+  const int at = i + a.pad_begin - k * a.dilation;
+  return at >= 0 && at % a.stride == 0 && at / a.stride < a.out ? at / a.stride : -1;
 }
 
 // f(tap, position) for the windows that element i of x lies in; later taps belong to earlier windows.
 template <class F>
 __device__ void each_window(const Shape3& s, const At& i, F f) {
-  for (std::int64_t kd = s.window.d.kernel - 1; kd >= 0; --kd) {
-    const std::int64_t d = target(s.window.d, i.d, kd, s.out.d);
+  for (int kd = s.d.kernel - 1; kd >= 0; --kd) {
+    const int d = target(s.d, i.d, kd);
     if (d < 0) continue;
-    for (std::int64_t kh = s.window.h.kernel - 1; kh >= 0; --kh) {
-      const std::int64_t h = target(s.window.h, i.h, kh, s.out.h);
+    for (int kh = s.h.kernel - 1; kh >= 0; --kh) {
+      const int h = target(s.h, i.h, kh);
       if (h < 0) continue;
-      for (std::int64_t kw = s.window.w.kernel - 1; kw >= 0; --kw) {
-        const std::int64_t w = target(s.window.w, i.w, kw, s.out.w);
-        if (w >= 0) f((kd * s.window.h.kernel + kh) * s.window.w.kernel + kw, At{i.n, d, h, w, i.c});
+      for (int kw = s.w.kernel - 1; kw >= 0; --kw) {
+        const int w = target(s.w, i.w, kw);
+        if (w >= 0) f((kd * s.h.kernel + kh) * s.w.kernel + kw, At{i.n, d, h, w, i.c});
       }
     }
   }
 }
 
+__device__ At place_in(const Shape3& s, std::int64_t i) { return place(s.d.in, s.h.in, s.w.in, s.c, i); }
+__device__ At place_out(const Shape3& s, std::int64_t i) { return place(s.d.out, s.h.out, s.w.out, s.c, i); }
 __device__ std::int64_t element(const Shape3& s, const At& o) {
-  return (((o.n * s.out.d + o.d) * s.out.h + o.h) * s.out.w + o.w) * s.c + o.c;
+  return (((o.n * s.d.out + o.d) * s.h.out + o.h) * s.w.out + o.w) * s.c + o.c;
 }
 
-__device__ std::int64_t taps(const WindowAxis& a, std::int64_t o, std::int64_t size, PoolCount count) {
+__device__ int taps(const Axis& a, int o, PoolCount count) {
   if (count == PoolCount::kAll) return a.kernel;
-  std::int64_t inside = 0;
-  for (std::int64_t k = 0; k < a.kernel; ++k) {
-    const std::int64_t at = source(a, o, k);
-    inside += count == PoolCount::kPadded ? at < size + a.pad_end : at >= 0 && at < size;
+  int inside = 0;
+  for (int k = 0; k < a.kernel; ++k) {
+    const int at = source(a, o, k);
+    inside += count == PoolCount::kPadded ? at < a.in + a.pad_end : at >= 0 && at < a.in;
   }
   return inside;
 }
 
 __device__ float divisor(const Shape3& s, const At& o) {
-  const std::int64_t count = taps(s.window.d, o.d, s.in.d, s.count) * taps(s.window.h, o.h, s.in.h, s.count) *
-                             taps(s.window.w, o.w, s.in.w, s.count);
+  const int count = taps(s.d, o.d, s.count) * taps(s.h, o.h, s.count) * taps(s.w, o.w, s.count);
   return static_cast<float>(count > 1 ? count : 1);
 }
 
-std::int64_t outputs(const Shape3& s) { return s.n * s.out.d * s.out.h * s.out.w * s.c; }
-std::int64_t inputs(const Shape3& s) { return s.n * s.in.d * s.in.h * s.in.w * s.c; }
+std::int64_t outputs(const Shape3& s) { return s.n * s.d.out * s.h.out * s.w.out * s.c; }
+std::int64_t inputs(const Shape3& s) { return s.n * s.d.in * s.h.in * s.w.in * s.c; }
 
 template <class Tap>
 void run_max(const Buffers& b, cudaStream_t stream, const Shape3& s) {
@@ -115,8 +127,8 @@ void run_max(const Buffers& b, cudaStream_t stream, const Shape3& s) {
   auto* index = b.out<Tap>(1);
   each("max_pool", outputs(s), stream, [=] __device__(std::int64_t i) {
     float best = -INFINITY;
-    std::int64_t best_tap = -1;
-    each_inside(s, place(s.out, s.c, i), [&](std::int64_t tap, std::int64_t at) {
+    int best_tap = -1;
+    each_inside(s, place_out(s, i), [&](int tap, std::int64_t at) {
       const float v = x[at];
       if (best_tap >= 0 && !(v > best) && v == v) return;
       best = v;
@@ -134,7 +146,7 @@ void run_max_grad(const Buffers& b, cudaStream_t stream, const Shape3& s) {
   auto* dx = b.out<float>(0);
   each("max_pool_grad", inputs(s), stream, [=] __device__(std::int64_t i) {
     float sum = 0;
-    each_window(s, place(s.in, s.c, i), [&](std::int64_t tap, const At& o) {
+    each_window(s, place_in(s, i), [&](int tap, const At& o) {
       const std::int64_t at = element(s, o);
       if (index[at] == tap) sum += dy[at];
     });
@@ -147,8 +159,8 @@ void run_average(const Buffers& b, cudaStream_t stream, const Shape3& s) {
   auto* y = b.out<float>(0);
   each("average_pool", outputs(s), stream, [=] __device__(std::int64_t i) {
     float sum = 0;
-    const At o = place(s.out, s.c, i);
-    each_inside(s, o, [&](std::int64_t, std::int64_t at) { sum += x[at]; });
+    const At o = place_out(s, i);
+    each_inside(s, o, [&](int, std::int64_t at) { sum += x[at]; });
     y[i] = sum / divisor(s, o);
   });
 }
@@ -158,7 +170,7 @@ void run_average_grad(const Buffers& b, cudaStream_t stream, const Shape3& s) {
   auto* dx = b.out<float>(0);
   each("average_pool_grad", inputs(s), stream, [=] __device__(std::int64_t i) {
     float sum = 0;
-    each_window(s, place(s.in, s.c, i), [&](std::int64_t, const At& o) { sum += dy[element(s, o)] / divisor(s, o); });
+    each_window(s, place_in(s, i), [&](int, const At& o) { sum += dy[element(s, o)] / divisor(s, o); });
     dx[i] = sum;
   });
 }
