@@ -81,7 +81,8 @@ std::vector<HostTensor> run(const NodeCase& c, Kernel& kernel, const Way& way) {
 
 void expect_bits(const std::vector<HostTensor>& got, const std::vector<HostTensor>& want, const std::string& what) {
   for (std::size_t i = 0; i < want.size(); ++i) {
-    if (!got[i].data.empty()) EXPECT_TRUE(got[i].data == want[i].data) << what << " output " << i;
+    if (got[i].data.empty()) continue;
+    EXPECT_TRUE(got[i].data == want[i].data) << what << " output " << i;
   }
 }
 
