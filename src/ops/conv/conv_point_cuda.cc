@@ -1,10 +1,6 @@
 // Convolutions of single pixels (kernel 1, stride 1, no padding, one group) are products of matrices.
-#include <algorithm>
-
 #include "ops/conv/conv.h"
-#include "ops/cuda_kernel.h"
 #include "ops/matmul/product_cuda.h"
-#include "ops/reduce/columns_cuda.h"
 
 namespace neap::ops {
 namespace {
@@ -18,35 +14,6 @@ bool is_product(const ConvShape& s) {
 
 std::int64_t rows_of(const ConvShape& s) { return s.n * s.d * s.h * s.w; }
 
-class PointConv final : public Kernel {
- public:
-  explicit PointConv(const CudaProductShape& shape) : product_(shape) {}
-  std::int64_t workspace_bytes() const override { return product_.workspace_bytes(); }
-  std::string numerics() const override { return product_.numerics(); }
-  void launch(const Buffers& b, Stream& stream) override {
-    product_.run(b.in<float>(0), b.in<float>(1), b.in<float>(2), b.out<float>(0), b.workspace, handle_of(stream));
-  }
-
- private:
-  CudaProduct product_;
-};
-
-class PointWeight final : public Kernel {
- public:
-  PointWeight(const CudaProductShape& shape, const ColumnParts& columns) : product_(shape), columns_(columns) {}
-  std::int64_t workspace_bytes() const override { return std::max(product_.workspace_bytes(), columns_.bytes(1)); }
-  std::string numerics() const override { return product_.numerics(); }
-  void launch(const Buffers& b, Stream& stream) override {
-    product_.run(b.in<float>(1), b.in<float>(0), nullptr, b.out<float>(0), b.workspace, handle_of(stream));
-    auto* bias = wanted_out<float>(b, 1);
-    if (bias != nullptr) column_sums_cuda(columns_, b.in<float>(1), nullptr, bias, b.workspace, handle_of(stream));
-  }
-
- private:
-  CudaProduct product_;
-  ColumnParts columns_;
-};
-
 constexpr const char* kReason = "not of single pixels";
 
 }  // namespace
@@ -54,33 +21,31 @@ constexpr const char* kReason = "not of single pixels";
 // y [rows, o] = x [rows, c] w^T
 Prepared conv_forward_product(const ConvShape& s, bool with_bias) {
   if (!is_product(s)) return Declined{kReason};
-  return std::make_unique<PointConv>(CudaProductShape{.m = rows_of(s),
-                                                      .n = s.o,
-                                                      .k = s.c,
-                                                      .a = dense_matrix(rows_of(s), s.c, false),
-                                                      .b = dense_matrix(s.c, s.o, true),
-                                                      .bias = with_bias});
+  return product_kernel({.m = rows_of(s),
+                         .n = s.o,
+                         .k = s.c,
+                         .a = dense_matrix(rows_of(s), s.c, false),
+                         .b = dense_matrix(s.c, s.o, true),
+                         .bias = with_bias});
 }
 
 // dw [o, c] = dy^T x
 Prepared conv_weight_product(const ConvShape& s) {
   if (!is_product(s)) return Declined{kReason};
-  return std::make_unique<PointWeight>(CudaProductShape{.m = s.o,
-                                                        .n = s.c,
-                                                        .k = rows_of(s),
-                                                        .a = dense_matrix(s.o, rows_of(s), true),
-                                                        .b = dense_matrix(rows_of(s), s.c, false)},
-                                       ColumnParts(rows_of(s), s.o));
+  const std::int64_t rows = rows_of(s);
+  const CudaProductShape shape = {
+      .m = s.o, .n = s.c, .k = rows, .a = dense_matrix(s.o, rows, true), .b = dense_matrix(rows, s.c, false)};
+  return weight_product_kernel(shape, 1, s.o);
 }
 
 // dx [rows, c] = dy [rows, o] w
 Prepared conv_data_product(const ConvShape& s) {
   if (!is_product(s)) return Declined{kReason};
-  return std::make_unique<PointConv>(CudaProductShape{.m = rows_of(s),
-                                                      .n = s.c,
-                                                      .k = s.o,
-                                                      .a = dense_matrix(rows_of(s), s.o, false),
-                                                      .b = dense_matrix(s.o, s.c, false)});
+  return product_kernel({.m = rows_of(s),
+                         .n = s.c,
+                         .k = s.o,
+                         .a = dense_matrix(rows_of(s), s.o, false),
+                         .b = dense_matrix(s.o, s.c, false)});
 }
 
 }  // namespace neap::ops

@@ -46,4 +46,11 @@ class CudaProduct {
   std::unique_ptr<Call> call_;
 };
 
+// Output 0 = input 0 times input 1 [+ input 2].
+Prepared product_kernel(const CudaProductShape& shape);
+
+// The gradient of a weight and of its bias from x (input 0) and dy (input 1): output 0 = input `left` times the other
+// one, output 1 = the sums of dy's columns, of which it has `columns`. Either may not be wanted.
+Prepared weight_product_kernel(const CudaProductShape& shape, std::size_t left, std::int64_t columns);
+
 }  // namespace neap::ops
