@@ -13,7 +13,6 @@
 #include "neap/error.h"
 #include "neap/train.h"
 #include "policy/lifetime/lstm_predictor.h"
-#include "policy/lifetime/recording.h"
 #include "policy/lifetime/score.h"
 #include "pool/pool_plan.h"
 #include "pool/simple_predictors.h"
@@ -89,6 +88,9 @@ std::unique_ptr<LifetimePredictor> make_predictor(std::string_view name, std::ui
     return std::make_unique<LstmPredictor>(
         LifetimeOptions{.uses_history = false, .in_background = false, .seed = seed});
   }
+  if (name == "history, no network") {
+    return std::make_unique<LstmPredictor>(LifetimeOptions{.window = 2 * kSteps, .first = 2 * kSteps});
+  }
   if (name == "lstm, per layer") {
     return std::make_unique<LstmPredictor>(LifetimeOptions{.per_layer = true, .in_background = false, .seed = seed});
   }
@@ -132,8 +134,8 @@ std::int64_t capacity_of(Graphs& graphs, std::int64_t longest, double share) {
   return plan.state_bytes + static_cast<std::int64_t>(share * static_cast<double>(plan.peak_bytes - plan.state_bytes));
 }
 
-constexpr std::string_view kPredictors[] = {"oracle",     "lstm",    "lstm, no history", "lstm, per layer",
-                                            "last-value", "average", "regression"};
+constexpr std::string_view kPredictors[] = {"oracle",          "lstm",       "lstm, no history", "history, no network",
+                                            "lstm, per layer", "last-value", "average",          "regression"};
 
 constexpr std::uint64_t kStreams[] = {7, 8, 9};
 
@@ -164,6 +166,7 @@ void compare(const std::string& model, std::int64_t longest) {
 }  // namespace
 }  // namespace neap
 
+// usage: lifetimes_bench [MODEL]
 int main(int argc, char** argv) {
   try {
     const std::string only = argc > 1 ? argv[1] : "";

@@ -45,6 +45,26 @@ TEST(BadCall, Models) {
   expect_refused("train gpt-mini --length 4000", "4000");
 }
 
+TEST(BadCall, SchedulesAndLengths) {
+  expect_refused("train mlp --budget-schedule 5", "--budget-schedule");
+  expect_refused("train mlp --budget-schedule 5:lots", "5:lots");
+  expect_refused("train mlp --budget-schedule 9:1GiB,5:1GiB", "step 5");
+  expect_refused("train mlp --lengths varying", "mlp");
+  expect_refused("train gpt-mini --lengths some", "--lengths");
+  expect_refused("train bert-mini --lengths varying", "padding");
+  expect_refused("train gpt-mini --length-schedule 1:9999", "9999");
+  expect_refused("profile gpt-mini:layers=1 --lengths varying --steps 1", "one shape");
+}
+
+TEST(BadCall, BudgetOfAnotherProcess) {
+  expect_refused("budget", "PID");
+  expect_refused("budget 1", "SIZE");
+  expect_refused("budget one 1GiB", "'one'");
+  expect_refused("budget -5 1GiB", "");
+  expect_refused("budget 999999999 1GiB", "no process");
+  expect_refused("budget $$ 1GiB", "no training run");
+}
+
 TEST(BadCall, BudgetBelowTheMinimum) {
   expect_refused("train mlp --budget 1KiB", "minimum", 3);
   expect_refused("plan mlp --budget 1KiB --json /dev/null", "minimum", 3);

@@ -13,7 +13,8 @@ using Json = nlohmann::json;
 
 TEST(Compare, WritesOneSummaryABudgetAndPolicyAndTheSameBits) {
   const Outcome o = run_neap(
-      "compare lstm-lm:hidden=64,vocab=500 --batch 4 --length 64 --steps 3 --budgets 100%,60% --policies spill,store-all "
+      "compare lstm-lm:hidden=64,vocab=500 --batch 4 --length 64 --steps 3 --budgets 100%,60% --policies "
+      "spill,store-all "
       "--json -");
   ASSERT_EQ(o.status, 0) << o.err;
   std::vector<Json> rows;

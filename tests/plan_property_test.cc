@@ -212,6 +212,35 @@ TEST(Validate, SeesDamagedTransfers) {
   EXPECT_EQ(unseen, 0);
 }
 
+// What the spill policy searches by is what packing gets; more lead moves fetches forward and changes no other order.
+TEST(PlanTransfers, FootprintIsTheBoundAndLeadBeginsFetchesEarlier) {
+  const auto device = make_cpu_device(2);
+  Program program = prepare(random_training_graph(7), *device);
+  program.costs.ms.assign(program.graph.nodes.size(), 1);
+  const Graph& graph = program.graph;
+  const std::vector<TensorId> order = spill_order_for_test(graph);
+  const auto decisions = [&](double lead) {
+    return spill_first(graph, order, order.size(), 1 << 20,
+                       {.write_bytes_per_ms = 1e3, .read_bytes_per_ms = 1e3, .lead = lead});
+  };
+  const auto begins = [](const Plan& plan) {  // sum over fetches of the calls between begin and wait
+    std::int64_t calls = 0;
+    std::int64_t open = 0;
+    for (const Instruction& in : plan.instructions) {
+      if (in.action == Action::kFetchBegin) ++open;
+      if (in.action == Action::kFetchWait) --open;
+      if (!is_transfer(in.action)) calls += open;
+    }
+    return calls;
+  };
+  const Plan prompt = std::get<Plan>(make_plan(graph, program.costs, decisions(1)));
+  const Plan early = std::get<Plan>(make_plan(graph, program.costs, decisions(16)));
+  EXPECT_EQ(footprint(graph, find_views(graph), program.costs, decisions(1)).bytes, prompt.lower_bound_bytes);
+  EXPECT_EQ(footprint(graph, find_views(graph), program.costs, decisions(16)).bytes, early.lower_bound_bytes);
+  EXPECT_FALSE(validate(early, graph, program.costs));
+  EXPECT_GT(begins(early), begins(prompt));
+}
+
 // An order that reads a weight again after its update makes other bits: validate() sees it.
 TEST(Validate, SeesStateThatChangesBeforeItIsReadAgain) {
   const auto device = make_cpu_device(2);

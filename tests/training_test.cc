@@ -32,8 +32,8 @@ TEST(Training, WritesTheJsonThatScriptsRelyOn) {
   ASSERT_EQ(o.status, 0) << o.err;
   const auto lines = lines_of(o.out);
   ASSERT_EQ(lines.size(), 7U);
-  for (const char* key : {"step", "loss", "loss_hex", "step_ms", "peak_bytes", "budget_bytes", "spilled_bytes",
-                          "recomputed_ms", "encoded_bytes"}) {
+  for (const char* key : {"step", "loss", "loss_hex", "step_ms", "length", "tokens", "peak_bytes", "budget_bytes",
+                          "spilled_bytes", "recomputed_ms", "encoded_bytes"}) {
     EXPECT_TRUE(lines[0].contains(key)) << key;
   }
   const Json& s = lines.back();
@@ -96,7 +96,7 @@ TEST(Training, SpillingChangesNoBit) {
   const Json stored = summary_of(run + " --policy store-all");
   for (const char* how :
        {"--budget 75%", "--budget min", "--budget 75% --host-ram 64MiB", "--budget 75% --host-ram 1MiB",
-        "--budget 75% --spill-write-rate 2e8 --spill-read-rate 2e8", "--budget 95% --spill-fault 3"}) {
+        "--budget 75% --spill-write-rate 2e8 --spill-read-rate 2e8", "--budget 95% --spill-fault corrupt-read:3"}) {
     const Json spilled = summary_of(run + " --policy spill " + how);
     ASSERT_TRUE(spilled.contains("weights_hash")) << how;
     EXPECT_EQ(spilled["weights_hash"], stored["weights_hash"]) << how;
@@ -106,14 +106,54 @@ TEST(Training, SpillingChangesNoBit) {
   }
 }
 
-TEST(Training, SpillFoldersThatCannotBeUsedEndBeforeTheFirstStep) {
-  const Outcome o = run_neap(
-      "train lstm-lm:hidden=128,vocab=64 --batch 16 --length 64 --steps 1 --policy spill --budget 75% "
-      "--spill-dir /no/such/folder");
-  EXPECT_EQ(o.status, 2);
-  EXPECT_NE(o.err.find("/no/such/folder"), std::string::npos) << o.err;
-  const Outcome small = run_neap("train mlp --steps 1 --policy spill --budget 1MiB");
-  EXPECT_EQ(small.status, 3) << small.err;
+// As a user would: another budget from another terminal.
+TEST(Training, ObeysBudgetsWhileItRuns) {
+  const ScratchFolder folder;
+  const std::string run = "train lstm-lm:hidden=128,vocab=64 --batch 16 --length 64 --policy spill --steps 400";
+  const std::string json = folder / "run.json";
+  const std::string script = folder / "tell.sh";
+  write_text(script,
+             "pid=$1\n"
+             "tell() { " NEAP_PROGRAM
+             " budget $pid $1; echo $? $1; }\n"
+             "until " NEAP_PROGRAM
+             " budget $pid 100% 2>/dev/null; do sleep 0.02; kill -0 $pid || exit 1; done\n"
+             "sleep 0.2; tell min+5%; tell lots; sleep 0.5; tell 1KiB; sleep 0.3; tell 100%; sleep 0.3\n"
+             "kill -TERM $pid\n");
+  const std::string said = folder / "err";
+  const Outcome o =
+      run_neap(run + " --json " + json + " >/dev/null 2>" + said + " & pid=$!; sh " + script + " $pid; wait $pid");
+  ASSERT_EQ(o.status, 0) << read_file(said);
+  EXPECT_NE(read_file(said).find("training goes on at the minimum"), std::string::npos) << read_file(said);
+  const auto lines = lines_of(read_file(json));
+  const Json& summary = lines.back();
+  EXPECT_EQ(summary["violations"], 0);
+  EXPECT_GT(lines.size(), 10U);
+  bool was_small = false;
+  for (const Json& line : lines) {
+    if (line.contains("summary") || line["budget_bytes"].is_null()) continue;
+    EXPECT_LE(line["peak_bytes"], line["budget_bytes"]);
+    was_small |= line["peak_bytes"] == summary["min_budget_bytes"];
+  }
+  EXPECT_TRUE(was_small);
+  EXPECT_EQ(lines[lines.size() - 2]["peak_bytes"], summary["store_all_bytes"]);
+}
+
+TEST(Training, VaryingLengthsResumeAfterAKill) {
+  const ScratchFolder folder;
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += std::string(static_cast<std::size_t>(3 + i * i % 90), 'a' + i % 26) + "\n";
+  write_text(folder / "t.txt", text);
+  const std::string run =
+      "train gru-lm:hidden=32 --batch 4 --length 96 --lengths varying --steps 40 --data " + (folder / "t.txt");
+  const Json whole = summary_of(run);
+  const std::string kept = " --checkpoint-every 3 --checkpoint " + (folder / "run");
+  const std::string pid = folder / "pid";
+  run_neap(run + kept + " --json - | (head -n 11 >/dev/null; kill -9 $(cat " + pid + "))",
+           "sh -c 'echo $$ >" + pid + "; exec \"$@\"' sh");
+  ASSERT_TRUE(std::filesystem::exists(folder / "run/checkpoint.safetensors"));
+  const Json resumed = summary_of(run + kept + " --resume");
+  EXPECT_EQ(resumed["weights_hash"], whole["weights_hash"]);
 }
 
 TEST(Training, EveryModelTrainsOnSyntheticData) {

@@ -13,6 +13,7 @@
 
 #include "core/random.h"
 #include "precision/codec.h"
+#include "precision/statistics.h"
 
 namespace {
 
@@ -90,6 +91,14 @@ void decode(benchmark::State& state, Level level) {
   report(state, n);
 }
 
+void statistics(benchmark::State& state) {
+  const std::int64_t n = state.range(0);
+  const Block src(n * 4);
+  fill(src.floats(), n);
+  for (auto _ : state) benchmark::DoNotOptimize(neap::precision::statistics_of(src.floats(), n));
+  report(state, n);
+}
+
 // Out of every cache, in L3, in L2.
 void sizes(benchmark::internal::Benchmark* b) {
   for (const std::int64_t elements : {std::int64_t{16} << 20, std::int64_t{2} << 20, std::int64_t{64} << 10}) {
@@ -103,6 +112,7 @@ void sizes(benchmark::internal::Benchmark* b) {
 int main(int argc, char** argv) {
   using neap::precision::Rounding;
   benchmark::RegisterBenchmark("memcpy", copy)->Apply(sizes);
+  benchmark::RegisterBenchmark("statistics", statistics)->Apply(sizes);
   for (const Level level : neap::precision::kAllLevels) {
     const std::string name(neap::precision::name(level));
     benchmark::RegisterBenchmark(("encode/" + name).c_str(), encode, level, Rounding::kStochastic)->Apply(sizes);

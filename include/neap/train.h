@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "neap/checkpointing.h"
 #include "neap/model.h"
 
 namespace neap {
@@ -47,12 +48,15 @@ struct TrainOptions {
   std::int64_t image = 0;
   std::uint64_t seed = 0;
   std::string device = "cpu";
-  int threads = 0;     // 0: as many as there are
-  std::string budget;  // "512MiB", "50%", "min"; empty: none
+  int threads = 0;              // 0: as many as there are
+  std::string budget;           // "512MiB", "50%", "min"; empty: none
+  std::string budget_schedule;  // STEP:SIZE,...: from that step on the budget is another one
   // adaptive, oracle, store-all, every-layer, sqrt, greedy, dtr, spill
   std::string policy = "adaptive";
-  // Who predicts lifetimes when a batch has a shape that the run has not seen: regression, last-value, average, ...
-  std::string lifetimes = "regression";
+  CheckpointingOptions checkpointing;
+  // Who predicts lifetimes when a batch has a shape that the run has not seen: lstm, lstm-layers, regression,
+  // last-value, average. No result depends on it.
+  std::string lifetimes = "lstm";
   std::string spill_dir;        // where the spill file lies (it has no name); empty: the system's temporary folder
   std::int64_t host_ram = 0;    // bytes of RAM beside the arena that spilled tensors may use, before the disk
   double spill_write_rate = 0;  // bytes/s, for tests: the disk is no faster than this; 0: as fast as it is
@@ -72,7 +76,8 @@ struct TrainOptions {
   std::string checkpoint;                 // folder
   std::int64_t checkpoint_every = 100;
   bool resume = false;
-  bool guard = false;  // fault on any access above the arena
+  bool synchronous_planning = false;  // for tests: a run waits for its plans, so that they come at the same step always
+  bool guard = false;                 // fault on any access above the arena
   // Memory of the application's, which outlives the trainer, to hold the arena: weights, gradients, optimizer state,
   // everything that steps need. It is a budget too. Empty: the trainer maps its own.
   std::span<std::byte> reservation;
@@ -92,6 +97,7 @@ struct StepReport {
   std::int64_t spilled_bytes = 0;
   double transfer_ms = 0;  // that the channel to RAM and disk was busy with
   double stalled_ms = 0;   // that calls waited for it
+  std::string note;        // what people should know; mostly empty
   double recomputed_ms = 0;
   std::int64_t encoded_bytes = 0;
 };
@@ -120,8 +126,8 @@ struct Summary {
   double steering_share = 0;
   std::int64_t rss_peak_bytes = 0;
   double planning_ms = 0;
-  std::int64_t plans = 0;    // used so far: another one when what was measured calls for it
-  std::int64_t replays = 0;  // of steps whose spilled bytes were lost
+  std::int64_t plan_swaps = 0;  // plans that took another's place between two steps
+  std::int64_t replays = 0;     // of steps whose spilled bytes were lost
   std::string numerics_id;
   std::int64_t context_bytes = 0;
   float loss_last = 0;
@@ -151,6 +157,7 @@ struct PlanReport {
   std::int64_t store_all_bytes = 0;
   std::int64_t state_bytes = 0;
   double predicted_step_ms = 0;
+  double planning_ms = 0;
   struct Layer {
     std::string name;
     std::string action;
@@ -198,11 +205,21 @@ class Trainer {
   // The last steps as a file for ui.perfetto.dev: calls, transfers, live bytes, and who had which piece of the arena.
   // Needs TrainOptions::trace.
   void write_trace(const std::string& path) const;
+  // From the next step on: bytes, "512MiB", "50%", "min+10%". Any thread may call it. UserError when malformed. A
+  // budget below the minimum is taken as the minimum; returns what will hold.
+  std::int64_t set_budget(std::string_view text);
+  // Physical memory that the arena takes now.
+  std::int64_t resident_bytes() const;
 
   Summary summary() const;
+  // What the agent has learnt, for CheckpointingOptions::learnt of another run; empty: the policy does not learn.
+  std::string learnt() const;
   PlanReport plan() const;
   // Per-layer times over some steps; the weights move as in training.
   std::vector<LayerReport> profile(int steps);
+  // Some steps of training, whose allocations and lifespans go to a file (docs/formats.md): predictors of lifetimes
+  // learn from it.
+  void record(int steps, const std::string& path);
 
  private:
   class Impl;

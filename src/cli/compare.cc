@@ -109,7 +109,7 @@ int run(CompareCommand& c) {
   c.flags.finish();
   JsonLines json(c.json);
   const auto model = open_noted_model(c.flags.options.model);
-  for (const std::string& policy : c.policies) policy_named(policy);  // UserError before anything is printed
+  for (const std::string& policy : c.policies) make_policy(policy);  // UserError before anything is printed
   std::vector<std::int64_t> bytes;
   for (const std::string& budget : c.budgets) bytes.push_back(bytes_of(model, c.flags.options, budget));
   if (!json.is_stdout()) {

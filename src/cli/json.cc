@@ -17,19 +17,21 @@ Json number(const std::optional<double>& value) { return value ? number(*value) 
 }  // namespace
 
 Json to_json(const StepReport& r) {
-  return {{"step", r.step},
-          {"loss", number(r.loss)},
-          {"loss_hex", fmt::format("{:08x}", std::bit_cast<std::uint32_t>(r.loss))},
-          {"step_ms", r.step_ms},
-          {"length", r.length},
-          {"tokens", r.tokens},
-          {"peak_bytes", r.peak_bytes},
-          {"budget_bytes", optional_bytes(r.budget_bytes)},
-          {"spilled_bytes", r.spilled_bytes},
-          {"transfer_ms", r.transfer_ms},
-          {"stalled_ms", r.stalled_ms},
-          {"recomputed_ms", r.recomputed_ms},
-          {"encoded_bytes", r.encoded_bytes}};
+  Json out = {{"step", r.step},
+              {"loss", number(r.loss)},
+              {"loss_hex", fmt::format("{:08x}", std::bit_cast<std::uint32_t>(r.loss))},
+              {"step_ms", r.step_ms},
+              {"length", r.length},
+              {"tokens", r.tokens},
+              {"peak_bytes", r.peak_bytes},
+              {"budget_bytes", optional_bytes(r.budget_bytes)},
+              {"spilled_bytes", r.spilled_bytes},
+              {"transfer_ms", r.transfer_ms},
+              {"stalled_ms", r.stalled_ms},
+              {"recomputed_ms", r.recomputed_ms},
+              {"encoded_bytes", r.encoded_bytes}};
+  if (!r.note.empty()) out["note"] = r.note;
+  return out;
 }
 
 Json to_json(const Summary& s) {
@@ -49,7 +51,7 @@ Json to_json(const Summary& s) {
           {"steering_share", s.steering_share},
           {"rss_peak_bytes", s.rss_peak_bytes},
           {"planning_ms", s.planning_ms},
-          {"plans", s.plans},
+          {"plan_swaps", s.plan_swaps},
           {"replays", s.replays},
           {"numerics_id", s.numerics_id},
           {"context_bytes", s.context_bytes},
@@ -75,6 +77,7 @@ Json to_json(const PlanReport& r) {
           {"store_all_bytes", r.store_all_bytes},
           {"state_bytes", r.state_bytes},
           {"predicted_step_ms", r.predicted_step_ms},
+          {"planning_ms", r.planning_ms},
           {"layers", layers}};
 }
 

@@ -18,6 +18,7 @@ namespace {
 
 struct PlanCommand {
   TrainFlags flags;
+  const CLI::Option* model = nullptr;
   std::string json;
   std::string problem;
   std::string problem_out;
@@ -81,10 +82,10 @@ void write_problem(const PlanCommand& c) {
 int run(PlanCommand& c) {
   const TrainOptions& o = c.flags.options;
   if (!c.problem.empty()) {
-    if (!o.model.empty()) throw UserError("give a MODEL or --problem, not both");
+    if (c.model->count() > 0) throw UserError("give a MODEL or --problem, not both");
     return plan_problem({c.problem, o.policy, o.budget, c.json, c.time_limit});
   }
-  if (o.model.empty()) throw UserError("MODEL is missing (or --problem FILE.json)");
+  if (c.model->count() == 0) throw UserError("MODEL is missing (or --problem FILE.json)");
   c.flags.finish();
   if (!c.problem_out.empty()) {
     write_problem(c);
@@ -108,7 +109,7 @@ int run(PlanCommand& c) {
 Command add_plan(CLI::App& app) {
   auto command = std::make_shared<PlanCommand>();
   add_train_flags(app, command->flags);
-  app.get_option("MODEL")->required(false);
+  command->model = app.get_option("MODEL")->required(false);
   app.add_option("--json", command->json, "one object; - is standard output");
   app.add_option("--problem", command->problem, "plan this abstract problem (JSON) instead of a model");
   app.add_option("--problem-out", command->problem_out, "write the model's step as an abstract problem, and end");

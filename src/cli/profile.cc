@@ -11,6 +11,7 @@ namespace {
 struct ProfileCommand {
   TrainFlags flags;
   std::string json;
+  std::string record;
   int steps = 5;
 };
 
@@ -25,6 +26,11 @@ int run(ProfileCommand& c) {
   c.flags.finish();
   JsonLines json(c.json);
   Trainer trainer(open_noted_model(c.flags.options.model), c.flags.options);
+  if (!c.record.empty()) {
+    trainer.record(c.steps, c.record);
+    if (!json.is_stdout()) fmt::print("{} steps recorded in {}\n", c.steps, c.record);
+    if (c.flags.options.lengths != "fixed" && c.json.empty()) return 0;  // a table is of one shape
+  }
   const std::vector<LayerReport> layers = trainer.profile(c.steps);
   LayerReport total{.name = "total"};
   if (!json.is_stdout()) {
@@ -52,6 +58,8 @@ Command add_profile(CLI::App& app) {
   auto command = std::make_shared<ProfileCommand>();
   add_train_flags(app, command->flags);
   app.add_option("--json", command->json, "one object a layer; - is standard output");
+  app.add_option("--record", command->record,
+                 "writes the allocations of the steps, and how long each lives, to a file");
   app.add_option("--steps", command->steps, "steps to measure")->check(CLI::Range(1, 10000));
   return [command] { return run(*command); };
 }

@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "cli/commands.h"
+#include "cli/control.h"
 #include "cli/output.h"
 #include "cli/train_flags.h"
 #include "core/bytes.h"
@@ -19,6 +20,7 @@ struct TrainCommand {
   TrainFlags flags;
   std::string json;
   std::string save;
+  std::string save_learnt;
   std::string trace;
   std::int64_t eval_every = 0;
 };
@@ -74,6 +76,21 @@ void print_end(const Summary& s, Progress& progress) {
                             s.steps, s.median_step_ms, s.loss_last, human_bytes(s.peak_bytes), s.weights_hash));
 }
 
+// "budget SIZE" from `neap budget`.
+std::string obey(Trainer& trainer, const std::string& line) {
+  constexpr std::string_view kBudget = "budget ";
+  if (!line.starts_with(kBudget)) throw UserError("it only takes budgets");
+  const std::string text = line.substr(kBudget.size());
+  return fmt::format("the budget is {} from the next step on", human_bytes(trainer.set_budget(text)));
+}
+
+// On standard error, where it meets neither JSON nor the moving line's end.
+void warn(const StepReport& report, Progress& progress) {
+  if (report.note.empty()) return;
+  progress.done();
+  fmt::print(stderr, "neap: step {}: {}\n", report.step, report.note);
+}
+
 int run(TrainCommand& c) {
   c.flags.finish();
   check_save_path(c.save);
@@ -84,6 +101,8 @@ int run(TrainCommand& c) {
   Trainer trainer(open_noted_model(o.model), o);
   Progress progress(trainer.step(), o.steps, json.is_stdout());
   print_start(trainer, progress);
+  const ControlSocket control([&](const std::string& line) { return obey(trainer, line); });
+  if (!control.why().empty()) progress.note("the budget cannot be changed while it runs: " + control.why());
   std::signal(SIGINT, ask_to_stop);
   std::signal(SIGTERM, ask_to_stop);
   const std::int64_t arena_bytes = trainer.plan().arena_bytes;
@@ -91,6 +110,7 @@ int run(TrainCommand& c) {
   while (trainer.step() < o.steps && g_stop == 0) {
     const StepReport report = trainer.advance();
     json.line(to_json(report));
+    warn(report, progress);
     progress.show(report, arena_bytes);
     if (!o.checkpoint.empty() && trainer.step() % o.checkpoint_every == 0) trainer.checkpoint();
     if (has_eval && c.eval_every > 0 && trainer.step() % c.eval_every == 0) evaluate(trainer, json, progress);
@@ -98,6 +118,7 @@ int run(TrainCommand& c) {
   if (!o.checkpoint.empty()) trainer.checkpoint();
   if (has_eval) evaluate(trainer, json, progress);
   if (!c.save.empty()) trainer.save(c.save);
+  if (!c.save_learnt.empty()) write_file(c.save_learnt, trainer.learnt());
   if (!c.trace.empty()) trainer.write_trace(c.trace);
   const Summary summary = trainer.summary();
   json.line(to_json(summary));
@@ -121,6 +142,7 @@ Command add_train(CLI::App& app) {
   app.add_flag("--resume", o.resume, "go on from the last checkpoint");
   app.add_option("--json", command->json, "one object a step and a summary; - is standard output");
   app.add_option("--trace", command->trace, "the last steps as FILE.json, for ui.perfetto.dev");
+  app.add_option("--save-learnt", command->save_learnt, "what the agent has learnt, for --learnt of another run");
   app.add_option("--save", command->save, "what was trained: its weights as .safetensors, or the model as .onnx");
   return [command] { return run(*command); };
 }

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "core/bytes.h"
 #include "neap/error.h"
 #include "train/schedule.h"
@@ -23,6 +26,7 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
   app.add_option("--device", o.device, "cpu, cuda or null")->check(CLI::IsMember({"cpu", "cuda", "null"}));
   app.add_option("--threads", o.threads, "threads to compute with")->check(CLI::Range(1, 1024));
   app.add_option("--budget", o.budget, "bytes, 512MiB, min, or a share of what storing everything needs: 50%");
+  app.add_option("--budget-schedule", o.budget_schedule, "other budgets from some steps on: STEP:SIZE,STEP:SIZE");
   app.add_option("--policy", o.policy, "what becomes of activations")
       ->check(CLI::IsMember({"adaptive", "oracle", "store-all", "every-layer", "sqrt", "greedy", "dtr", "spill"}));
   app.add_option("--lifetimes", o.lifetimes, "who predicts lifetimes for batches of a new length");
@@ -35,6 +39,7 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
   app.add_option("--spill-read-rate", o.spill_read_rate)->group("");
   app.add_option("--spill-fault", o.spill_fault)->group("");
   app.add_option("--length-schedule", o.length_schedule)->group("");
+  app.add_flag("--synchronous-planning", o.synchronous_planning)->group("");
 }
 
 void add_optimizer_flags(CLI::App& app, TrainFlags& flags) {
@@ -69,6 +74,39 @@ void add_run_flags(CLI::App& app, TrainFlags& flags) {
       ->check(CLI::IsMember({"cross-entropy", "cross-entropy-channels", "mse", "l1", "smooth-l1", "bce", "nll"}));
 }
 
+std::string read_text(const std::string& path) {
+  std::ifstream in(path);
+  std::ostringstream out;
+  if (!in || !(out << in.rdbuf())) throw UserError(fmt::format("--learnt '{}' cannot be read", path));
+  return out.str();
+}
+
+RewardWeights parse_weights(const std::string& text) {
+  std::istringstream in(text);
+  RewardWeights out;
+  char comma = 0;
+  char second = 0;
+  if (!(in >> out.time >> comma >> out.memory >> second >> out.bandwidth) || comma != ',' || second != ',' ||
+      in.peek() != std::char_traits<char>::eof()) {
+    throw UserError(fmt::format("--reward-weights '{}': write time,memory,bandwidth as in 1,0,0", text));
+  }
+  return out;
+}
+
+void add_agent_flags(CLI::App& app, TrainFlags& flags) {
+  CheckpointingOptions& o = flags.options.checkpointing;
+  app.add_option("--every", o.every, "checkpoints every N layers: the N that the agent may choose, beside 1")
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--reward", o.reward, "of the agent: constrained, or document (-memory - 0.1 * time)")
+      ->check(CLI::IsMember({"constrained", "document"}));
+  app.add_option_function<std::string>(
+      "--reward-weights", [&o](const std::string& text) { o.weights = parse_weights(text); },
+      "time,memory,bandwidth: instead of the reward's own");
+  app.add_option("--explore", o.epsilon, "share of the agent's choices that are tries")->check(CLI::Range(0.0, 1.0));
+  app.add_option("--learnt", flags.learnt, "what an agent learnt in another run (train --save-learnt)");
+}
+
 }  // namespace
 
 void add_train_flags(CLI::App& app, TrainFlags& flags) {
@@ -77,6 +115,7 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   add_model_flags(app, flags.options);
   add_optimizer_flags(app, flags);
   add_run_flags(app, flags);
+  add_agent_flags(app, flags);
   app.add_option("--config", flags.config, "flags from a file, one NAME = VALUE a line");
 }
 
@@ -88,6 +127,8 @@ std::shared_ptr<const Model> open_noted_model(const std::string& name) {
 
 void TrainFlags::finish() {
   if (!schedule.empty()) options.schedule = parse_schedule(schedule);
+  options.checkpointing.seed = options.seed;
+  if (!learnt.empty()) options.checkpointing.learnt = read_text(learnt);
   if (!bn.empty()) options.frozen_batch_norm = bn == "frozen";
 }
 

@@ -14,6 +14,7 @@ struct TrainFlags {
   std::string numerics = "fixed";
   std::string tolerance = "exact";
   std::string compute = "f32";
+  std::string learnt;
   std::string config;  // read before the flags are (cli/config.h)
 
   // Checks what the parser cannot, and completes `options`.

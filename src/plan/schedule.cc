@@ -67,6 +67,8 @@ class Scheduler {
 
   void run_in_order() {
     require(decisions_.residency.empty(), "an order stands for itself");
+    out_.calls.reserve(decisions_.order.size() + graph_.nodes.size());
+    out_.instances.reserve(2 * decisions_.order.size());
     std::vector<bool> has_run(graph_.nodes.size());
     for (const NodeId id : decisions_.order) {
       require(!is_view(views_, graph_.at(id)), "views do not run");
@@ -90,6 +92,8 @@ class Scheduler {
     require(!again || !node.op->side_effects(), "side effects are not repeated");
     Call call{
         .node = id, .action = again ? Action::kRecompute : Action::kRun, .changes_state = node.op->side_effects()};
+    call.inputs.reserve(node.inputs.size());
+    call.outputs.reserve(node.outputs.size());
     for (const TensorId input : node.inputs) {
       const std::int32_t instance = input ? out_.current[root(input).index] : kAbsent;
       require(!input || instance != kAbsent, "an order writes a tensor before it reads it");
@@ -103,6 +107,7 @@ class Scheduler {
 
   // Optional outputs that nobody reads before they are written again, updates and the host included.
   void drop_unread_outputs() {
+    const std::vector<bool> wanted_late = find_wanted_late();
     std::vector<bool> is_read(out_.instances.size());
     for (const Call& call : out_.calls) {
       for (const std::int32_t i : call.inputs) {
@@ -116,7 +121,7 @@ class Scheduler {
         if ((optional >> o & 1U) == 0 || is_read[static_cast<std::size_t>(i)]) continue;
         const TensorId id = graph_.at(call.node).outputs[o];
         const bool is_last = out_.current[id.index] == i;
-        if (is_last && wanted_by_later(id)) continue;
+        if (is_last && wanted_late[id.index]) continue;
         if (is_last) out_.current[id.index] = kAbsent;
         call.outputs[o] = kAbsent;
       }
@@ -198,18 +203,17 @@ class Scheduler {
     return wanted;
   }
 
-  // Read by an update, or by the host when the step is over.
-  bool wanted_by_later(TensorId id) const {
-    for (const auto& [label, output] : graph_.outputs) {
-      if (root(output) == id) return true;
-    }
+  // Roots that are read by an update, or by the host when the step is over.
+  std::vector<bool> find_wanted_late() const {
+    std::vector<bool> wanted(graph_.tensors.size());
     for (const Node& node : graph_.nodes) {
       if (node.phase != Phase::kUpdate) continue;
-      for (const TensorId input : node.inputs) {
-        if (input && root(input) == id) return true;
+      for (const TensorId id : node.inputs) {
+        if (id) wanted[root(id).index] = true;
       }
     }
-    return false;
+    for (const auto& [label, id] : graph_.outputs) wanted[root(id).index] = true;
+    return wanted;
   }
 
   std::int32_t new_instance(TensorId id) {

@@ -3,13 +3,14 @@
 #include <algorithm>
 
 #include "policy/chain.h"
+#include "remat/solve.h"
 
 namespace neap {
 namespace {
 
 // About a microsecond each.
-constexpr std::int64_t kWork = 600'000;
-constexpr std::int64_t kStartsWork = 100'000;
+constexpr std::int64_t kWork = 500'000;
+constexpr std::int64_t kStartsWork = 80'000;
 
 std::int64_t state_of(const Graph& graph) {
   std::int64_t out = 0;
@@ -28,46 +29,81 @@ OracleSearch::OracleSearch(const PlanningProblem& problem)
   judge_starts();
 }
 
+// The best schedule known of the abstract problem, for the budget at which a walk met the real one.
+void OracleSearch::solve_abstract(std::int64_t abstract_budget, std::int64_t budget, std::vector<Candidate>& out) {
+  remat::Problem problem = abstract_.problem;
+  problem.budget = abstract_budget;
+  const remat::Answer answer = remat::solve(problem, {.is_fast = true, .wants_minimum = false});
+  if (!answer.feasible) return;
+  Candidate c = search_.judge(retention_of(r_, order_of(abstract_, r_.problem.graph, answer.schedule)), budget);
+  if (c.footprint.bytes > budget) c = search_.drop_until(std::move(c), budget);
+  if (c.footprint.bytes <= budget) out.push_back(std::move(c));
+}
+
 std::vector<Candidate> OracleSearch::walks(std::int64_t budget) {
-  constexpr int kHalvings = 6;
+  constexpr std::size_t kLarge = 3000;
   const remat::Problem& p = abstract_.problem;
-  std::vector<double> until = {0};
-  for (const remat::Op& op : p.ops) until.push_back(until.back() + op.ms);
+  const bool is_large = p.ops.size() > kLarge;
+  const int halvings = is_large ? 3 : 6;
+  double total_ms = 0;
+  for (const remat::Op& op : p.ops) total_ms += op.ms;
   std::vector<Candidate> out;
   for (const bool is_dtr : {true, false}) {
-    const remat::WalkRules rules{
-        .is_dtr = is_dtr, .price_until = until.data(), .most_ms = 4 * until.back(), .most_runs = 4 * p.ops.size()};
+    if (is_large && !is_dtr) continue;
+    const remat::WalkRules rules{.is_dtr = is_dtr, .most_ms = 4 * total_ms, .most_runs = 4 * p.ops.size()};
     std::int64_t low = 0;
     std::int64_t high = remat::replay(p, remat::eager_schedule(p)).peak_bytes;
     std::optional<Candidate> best;
-    for (int i = 0; i < kHalvings; ++i) {
+    std::int64_t best_budget = 0;
+    for (int i = 0; i < halvings; ++i) {
       const std::int64_t middle = low + (high - low) / 2;
       const auto steps = remat::walk(p, uses_, middle, rules);
       bool is_too_large = false;
       if (steps) {
         Candidate c = search_.judge(retention_of(r_, order_of(abstract_, r_.problem.graph, *steps)), budget);
         is_too_large = c.footprint.bytes > budget;
-        if (!is_too_large && (!best || c.footprint.ms < best->footprint.ms)) best = std::move(c);
+        if (!is_too_large && (!best || c.footprint.ms < best->footprint.ms)) {
+          best = std::move(c);
+          best_budget = middle;
+        }
       }
       (is_too_large ? high : low) = middle;
     }
-    if (best) out.push_back(std::move(*best));
+    if (!best) continue;
+    out.push_back(std::move(*best));
+    if (!is_large && is_dtr) solve_abstract(best_budget, budget, out);
   }
   return out;
 }
 
 void OracleSearch::judge_starts() {
-  std::vector<Retention> all = chain_retentions(r_, layers_);
+  chain_ = chain_retentions(r_, layers_);
   const auto steps = static_cast<std::int64_t>(r_.forward.size() + r_.backward.size());
   const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(kStartsWork / steps, 8, 200));
-  const std::size_t step = (all.size() + most - 1) / most;
-  for (std::size_t i = 0; i < all.size(); i += step) starts_.push_back(search_.judge(std::move(all[i]), kNoBudget));
+  stride_ = std::max<std::size_t>(1, (chain_.size() + most - 1) / most);
+  for (std::size_t i = 0; i < chain_.size(); i += stride_) starts_.push_back(search_.judge(chain_[i], kNoBudget));
   starts_.push_back(search_.judge(r_.store_all, kNoBudget));
+}
+
+void OracleSearch::judge_between(std::int64_t budget, std::vector<Candidate>& found) {
+  std::size_t low = 0;
+  for (std::size_t s = 0; s + 1 < starts_.size(); ++s) {
+    if (starts_[s].footprint.bytes <= budget) low = s * stride_;
+  }
+  std::size_t high = std::min(low + stride_, chain_.size());
+  while (high - low > 1) {
+    const std::size_t middle = low + (high - low) / 2;
+    Candidate c = search_.judge(chain_[middle], budget);
+    const bool fits = c.footprint.bytes <= budget;
+    (fits ? low : high) = middle;
+    if (fits) found.push_back(std::move(c));
+  }
 }
 
 std::optional<Candidate> OracleSearch::fastest(std::int64_t budget) {
   constexpr std::size_t kTried = 3;
   std::vector<Candidate> found = walks(budget);
+  judge_between(budget, found);
   std::vector<const Candidate*> larger;
   for (const Candidate& c : starts_) {
     if (c.footprint.bytes <= budget) {

@@ -24,15 +24,20 @@ class OracleSearch {
 
  private:
   void judge_starts();
+  // Those of the chain between the last judged one that fits and the next.
+  void judge_between(std::int64_t budget, std::vector<Candidate>& found);
   // Walks through the program that evict when they must, as much as the budget asks for.
   std::vector<Candidate> walks(std::int64_t budget);
+  void solve_abstract(std::int64_t abstract_budget, std::int64_t budget, std::vector<Candidate>& out);
 
   Recompute r_;
   std::vector<Layer> layers_;
   Search search_;
   AbstractProgram abstract_;
   remat::Uses uses_;
-  std::vector<Candidate> starts_;
+  std::vector<Retention> chain_;   // from the least bytes to the most
+  std::vector<Candidate> starts_;  // some of the chain, and store-all
+  std::size_t stride_ = 1;         // every so many of the chain were judged
 };
 
 }  // namespace neap

@@ -5,6 +5,7 @@
 
 #include "neap/error.h"
 #include "plan/validate.h"
+#include "policy/adaptive.h"
 #include "policy/policy.h"
 
 namespace neap {
@@ -16,32 +17,56 @@ struct Entry {
 };
 
 constexpr Entry kPolicies[] = {
-    {"adaptive", oracle_policy},
-    {"oracle", oracle_policy},
-    {"store-all", store_all_policy},
-    {"every-layer", every_layer_policy},
-    {"sqrt", sqrt_policy},
-    {"greedy", greedy_policy},
-    {"dtr", dtr_policy},
+    {"oracle", oracle_policy}, {"store-all", store_all_policy}, {"every-layer", every_layer_policy},
+    {"sqrt", sqrt_policy},     {"greedy", greedy_policy},       {"dtr", dtr_policy},
     {"spill", spill_policy},
 };
 
+q_learning::AgentOptions agent_options(const CheckpointingOptions& o) {
+  q_learning::AgentOptions out{.every = o.every, .reward = q_learning::reward_named(o.reward)};
+  if (o.weights) {
+    out.reward.time = o.weights->time;
+    out.reward.memory = o.weights->memory;
+    out.reward.bandwidth = o.weights->bandwidth;
+  }
+  out.epsilon = o.epsilon;
+  out.seed = o.seed;
+  return out;
+}
+
 }  // namespace
 
-const Policy& policy_named(std::string_view name) {
-  std::string names;
+std::shared_ptr<const Policy> make_policy(std::string_view name, const CheckpointingOptions& options) {
+  if (name == "adaptive") return std::make_shared<AdaptivePolicy>(agent_options(options), options.learnt);
+  std::string names = "adaptive";
   for (const Entry& entry : kPolicies) {
-    if (entry.name == name) return entry.get();
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
+    if (entry.name == name) return {std::shared_ptr<const Policy>(), &entry.get()};
+    names += fmt::format(", {}", entry.name);
   }
   throw UserError(fmt::format("there is no policy '{}'; take one of: {}", name, names));
 }
 
+namespace {
+
+Plan checked(Plan plan, const PlanningProblem& problem) {
+  if (const auto error = validate(plan, problem.graph, problem.costs)) throw InternalError("plan: " + *error);
+  return plan;
+}
+
+}  // namespace
+
+std::optional<Plan> Policy::first(const PlanningProblem& problem, std::int64_t budget) const {
+  return within(problem, budget);
+}
+
 Plan plan_within(const Policy& policy, const PlanningProblem& problem, std::optional<std::int64_t> budget) {
   std::optional<Plan> plan = budget ? policy.within(problem, *budget) : store_all_policy().within(problem, kNoBudget);
-  if (!plan) plan = policy.smallest(problem);
-  if (const auto error = validate(*plan, problem.graph, problem.costs)) throw InternalError("plan: " + *error);
-  return std::move(*plan);
+  return checked(plan ? std::move(*plan) : policy.smallest(problem), problem);
+}
+
+Plan first_plan(const Policy& policy, const PlanningProblem& problem, std::int64_t budget) {
+  std::optional<Plan> plan = policy.first(problem, budget);
+  return checked(plan ? std::move(*plan) : policy.smallest(problem), problem);
 }
 
 }  // namespace neap

@@ -1,10 +1,13 @@
 // What a policy is: from costs and a budget it makes a plan. One file a policy; its line is in policies.cc.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
+#include "neap/checkpointing.h"
 #include "plan/plan.h"
 
 namespace neap {
@@ -24,15 +27,24 @@ class Policy {
   virtual Plan smallest(const PlanningProblem& problem) const = 0;
   // The fastest plan within the budget that this policy knows; none: not even its smallest fits.
   virtual std::optional<Plan> within(const PlanningProblem& problem, std::int64_t budget) const = 0;
+  // The plan to begin with, while times are guesses.
+  virtual std::optional<Plan> first(const PlanningProblem& problem, std::int64_t budget) const;
   // Plans get better when times are measured instead of guessed.
   virtual bool wants_times() const { return true; }
+  // What an agent has learnt, as text for another run; empty: it does not learn.
+  virtual std::string learnt() const { return {}; }
+  // Bytes that steering takes beside the arena.
+  virtual std::int64_t own_bytes() const { return 0; }
 };
 
-// By the name that --policy takes; UserError lists the names when there is none such.
-const Policy& policy_named(std::string_view name);
+// By the name that --policy takes; UserError lists the names when there is none such. An agent of its own for each.
+std::shared_ptr<const Policy> make_policy(std::string_view name, const CheckpointingOptions& options = {});
 
 // The plan for a budget (none: store-all): a valid one, or the smallest where nothing fits.
 Plan plan_within(const Policy& policy, const PlanningProblem& problem, std::optional<std::int64_t> budget);
+
+// The same for the first plan of a run.
+Plan first_plan(const Policy& policy, const PlanningProblem& problem, std::int64_t budget);
 
 // One an own file; store_all_policy.cc is the model to follow.
 const Policy& store_all_policy();

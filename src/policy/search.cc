@@ -53,6 +53,12 @@ std::vector<Search::Move> Search::drops(const Retention& retention) const {
   return out;
 }
 
+// Looking at each move once, and at a few of them again.
+bool Search::affords(std::size_t moves, const Retention& retention) const {
+  const auto calls = static_cast<std::int64_t>(decisions_of(r_, retention).order.size());
+  return static_cast<std::int64_t>(moves) * calls < work_left_;
+}
+
 // The scores of all moves change with each move, but mostly little: the best by its last score is looked at again, and
 // taken if it is still the best.
 Candidate Search::drop_until(Candidate from, std::int64_t budget) {
@@ -66,8 +72,9 @@ Candidate Search::drop_until(Candidate from, std::int64_t budget) {
     return judge(std::move(next), budget);
   };
   from = judge(std::move(from.retention), budget);
-  for (Move move : drops(from.retention)) {
-    if (work_left_ <= 0) break;
+  const std::vector<Move> moves = drops(from.retention);
+  if (!affords(moves.size(), from.retention)) return from;
+  for (Move move : moves) {
     move.score = score(from, tried(move));
     queue.push(move);
   }
@@ -97,7 +104,9 @@ Candidate Search::keep_while(Candidate from, std::int64_t budget) {
     Move move;
   };
   bool has_changed = true;
-  while (has_changed && work_left_ > 0) {
+  const auto dropped = static_cast<std::size_t>(
+      std::count_if(from.retention.begin(), from.retention.end(), [](Position at) { return at != kThrough; }));
+  while (has_changed && affords(dropped, from.retention)) {
     has_changed = false;
     std::vector<Gain> gains;
     for (Wait i = 0; i < from.retention.size() && work_left_ > 0; ++i) {

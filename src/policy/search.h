@@ -33,6 +33,7 @@ class Search {
     Position to = 0;
     double score = 0;
   };
+  bool affords(std::size_t moves, const Retention& retention) const;
   std::vector<Move> drops(const Retention& retention) const;
   Position dropped_further(Wait wait, Position now) const;
 

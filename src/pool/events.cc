@@ -29,14 +29,13 @@ std::string role_in_layer(const Node& node) {
   return out;
 }
 
-AllocationEvent event_of(const Graph& graph, const Schedule& schedule, const Block& block) {
+AllocationEvent event_of(const Graph& graph, const Block& block, bool is_again) {
   const Tensor& tensor = graph.at(block.tensor);
   if (!tensor.producer) {
     return {.site = short_hash("input " + tensor.name), .layer = short_hash(tensor.name), .op = short_hash("input")};
   }
   const Node& node = graph.at(tensor.producer);
   const auto output = std::find(node.outputs.begin(), node.outputs.end(), block.tensor) - node.outputs.begin();
-  const bool is_again = schedule.calls[block.lower].action == Action::kRecompute;
   const auto phase = static_cast<std::uint8_t>(is_again ? Phase::kBackward : node.phase);
   return {
       .site = short_hash(fmt::format("{} {} {} {} {}", node.layer, role_in_layer(node), node.op->name, output, phase)),
@@ -64,7 +63,7 @@ StepEvents events_of(const Graph& graph, const Schedule& schedule, const Storage
   std::stable_sort(out.blocks.begin(), out.blocks.end(), is_earlier);
   for (const std::uint32_t b : out.blocks) {
     const Block& block = storage.blocks[b];
-    AllocationEvent event = event_of(graph, schedule, block);
+    AllocationEvent event = event_of(graph, block, schedule.calls[block.lower].action == Action::kRecompute);
     event.bytes = block.bytes;
     event.tick = out.tick_of[block.lower];
     event.ticks = ticks;
@@ -77,6 +76,28 @@ StepEvents events_of(const Graph& graph, const Schedule& schedule, const Storage
 
 StepEvents events_of(const Graph& graph, const Schedule& schedule, std::int64_t length) {
   return events_of(graph, schedule, assign_storage(graph, schedule, find_views(graph)), length);
+}
+
+StepEvents events_of(const Graph& graph, const Plan& plan, std::int64_t length) {
+  StepEvents out;
+  for (std::uint32_t b = 0; b < plan.blocks.size(); ++b) {
+    const BlockKind kind = plan.blocks[b].kind;
+    if (kind != BlockKind::kState && kind != BlockKind::kWorkspace) out.blocks.push_back(b);
+  }
+  const auto is_earlier = [&](std::uint32_t x, std::uint32_t y) { return plan.blocks[x].lower < plan.blocks[y].lower; };
+  std::stable_sort(out.blocks.begin(), out.blocks.end(), is_earlier);
+  const auto ticks = static_cast<Tick>(plan.instructions.size());
+  for (const std::uint32_t b : out.blocks) {
+    const Block& block = plan.blocks[b];
+    AllocationEvent event = event_of(graph, block, plan.instructions.at(block.lower).action != Action::kRun);
+    event.bytes = block.bytes;
+    event.tick = block.lower;
+    event.ticks = ticks;
+    event.length = length;
+    out.events.push_back(event);
+    out.lifespans.push_back(std::max<Tick>(block.upper, block.lower + 1) - block.lower);
+  }
+  return out;
 }
 
 }  // namespace neap

@@ -22,4 +22,8 @@ struct StepEvents {
 StepEvents events_of(const Graph& graph, const Schedule& schedule, const Storage& storage, std::int64_t length);
 StepEvents events_of(const Graph& graph, const Schedule& schedule, std::int64_t length);
 
+// The same of a plan as it is executed, transfers included: bytes that come back are an allocation of backward. Without
+// `tick_of`.
+StepEvents events_of(const Graph& graph, const Plan& plan, std::int64_t length);
+
 }  // namespace neap

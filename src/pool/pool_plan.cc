@@ -80,7 +80,7 @@ class Planner {
 
   PoolOutcome run() {
     PoolOutcome kept = attempt(schedule_, false);
-    if (kept.plan || kept.minimum_bytes > settings_.capacity) return kept;
+    if (kept.plan || !settings_.may_spill || kept.minimum_bytes > settings_.capacity) return kept;
     PoolOutcome early = attempt(schedule_, true);
     PoolOutcome late = attempt(with_late_updates(graph_, schedule_), true);
     if (!late.plan) return early;

@@ -15,6 +15,7 @@ struct PoolSettings {
   const StateLayout* layout = nullptr;   // where the state lies already; null: at the bottom
   std::int64_t length = 0;               // of the batch
   Link link;                             // by which fetches begin early; unknown: a few calls before
+  bool may_spill = true;                 // else what does not fit is refused
   std::int64_t spill_bytes = kNoBudget;  // room outside of the arena
 };
 

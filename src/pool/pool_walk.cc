@@ -3,19 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "graph/op.h"
 #include "plan/pack.h"
 #include "plan/transfers.h"
 #include "plan/views.h"
 #include "pool/pool.h"
+#include "pool/pool_finish.h"
+#include "pool/pool_wishes.h"
 
 namespace neap {
 namespace {
 
 constexpr std::uint32_t kNoSlot = ~0U;
-constexpr std::int64_t kWishSteps = 200'000;  // about a millisecond
 
 enum class Whereabouts : std::uint8_t { kNowhere, kHere, kComing, kAway };
 
@@ -45,7 +45,7 @@ class Walk {
     place_state();
     note_accesses();
     start_clock();
-    make_wishes();
+    if (!in_.may_spill) wishes_ = wishes_of(in_, alignment_);  // under pressure they would be in each other's way
   }
 
   WalkResult run() {
@@ -126,35 +126,7 @@ class Walk {
     }
   }
 
-  // Where a packing of the predicted lives would put things. As far as the predictions hold, so does this.
-  void make_wishes() {
-    const Tick end = in_.events.tick_of.back();
-    std::vector<PackItem> items;
-    for (std::size_t e = 0; e < in_.lifetimes.size(); ++e) {
-      const AllocationEvent& event = in_.events.events[e];
-      const double p50 = in_.lifetimes[e].p50;
-      const double rest = static_cast<double>(end - event.tick);
-      const auto span = static_cast<Tick>(p50 > 1 ? std::min(std::ceil(p50), rest) : 1.0);
-      items.push_back({event.tick, event.tick + std::max<Tick>(span, 1), align_up(event.bytes, alignment_)});
-    }
-    for (std::size_t c = 0; c < in_.schedule.calls.size(); ++c) {
-      if (in_.storage.elided[c] || workspace_bytes(c) == 0) continue;
-      const Tick t = in_.events.tick_of[c];
-      items.push_back({t, t + 1, align_up(workspace_bytes(c), alignment_)});
-    }
-    const Packing packing = pack({.items = items, .alignment = alignment_}, {.steps = 0, .improve_steps = kWishSteps});
-    wishes_ = packing.offsets;
-    workspace_wishes_.assign(in_.schedule.calls.size(), -1);
-    std::size_t next = in_.lifetimes.size();
-    for (std::size_t c = 0; c < in_.schedule.calls.size(); ++c) {
-      if (!in_.storage.elided[c] && workspace_bytes(c) > 0) workspace_wishes_[c] = wishes_[next++];
-    }
-  }
-
-  std::int64_t workspace_bytes(std::size_t c) const {
-    const NodeId node = call(c).node;
-    return node.index < in_.costs.workspace.size() ? in_.costs.workspace[node.index] : 0;
-  }
+  std::int64_t workspace_bytes(std::size_t c) const { return workspace_of(in_.costs, call(c)); }
 
   void start_clock() {
     clock_.push_back(0);
@@ -180,7 +152,7 @@ class Walk {
     pool_->advance(in_.events.tick_of[c]);
     for (; next_event_ < in_.events.events.size() && in_.events.events[next_event_].tick == 0; ++next_event_) {
       const std::uint32_t b = in_.events.blocks[next_event_];
-      if (in_.storage.blocks[b].kind == BlockKind::kInput) open(b, c);
+      if (in_.storage.blocks[b].kind == BlockKind::kInput && !open(b, c)) return fail(c);
     }
     for (const Grant& grant : pool_->reassign(horizon())) begin_fetch(grant, c);
     const std::vector<std::size_t> touched = gather_touched(c);
@@ -193,7 +165,7 @@ class Walk {
     if (is_stuck_) return fail(c);
     if (!result_.reason.empty()) return;
     emit(c);
-    for (const std::size_t b : touched) leave(b, c);
+    for (const std::size_t b : touched) leave(b);
     if (workspace) pool_->drop(*workspace);
     if (is_first_) forget_host();
   }
@@ -272,7 +244,7 @@ class Walk {
             .references = left + (life.is_result ? 1 : 0) + (is_hosts ? 1 : 0),
             .leave = life.leave,
             .lies_low = is_compact_ || (in_.may_spill && life.leave == Leave::kNever),
-            .wish = is_compact_ || in_.may_spill ? -1 : wishes_[static_cast<std::size_t>(life.event)]};
+            .wish = wishes_.events.empty() ? -1 : wishes_.events[static_cast<std::size_t>(life.event)]};
   }
 
   BlockId add_block(std::size_t b, const Grant& grant) {
@@ -385,11 +357,13 @@ class Walk {
     workspace_ = {};
     const std::int64_t bytes = workspace_bytes(c);
     if (bytes == 0 || is_stuck_) return std::nullopt;
-    const auto grant = pool_->allocate_activation_memory({.owner = workspace_owner(),
-                                                          .bytes = bytes,
-                                                          .lifespan = {1, 1, 1},
-                                                          .references = 1,
-                                                          .wish = workspace_wishes_[c]});
+    const auto grant =
+        pool_->allocate_activation_memory({.owner = workspace_owner(),
+                                           .bytes = bytes,
+                                           .lifespan = {1, 1, 1},
+                                           .references = 1,
+                                           .lies_low = is_compact_,
+                                           .wish = wishes_.workspaces.empty() ? -1 : wishes_.workspaces[c]});
     if (!grant) {
       stick(bytes);
       return std::nullopt;
@@ -424,7 +398,7 @@ class Walk {
     calls_.push_back({c, std::move(in)});
   }
 
-  void leave(std::size_t b, std::size_t c) {
+  void leave(std::size_t b) {
     Life& life = lives_[b];
     if (!is_pooled(b)) return;
     pool_->unlock(life.handle);
@@ -445,8 +419,8 @@ class Walk {
       for (Instruction& t : after_[c]) plan_.instructions.push_back(std::move(t));
     }
     note_homes();
-    set_lifetimes();
-    drop_unused();
+    set_lifetimes(plan_, in_.graph);
+    drop_unused_blocks(plan_);
     std::vector<PackItem> items;
     for (const Block& b : plan_.blocks) {
       if (b.offset >= base_) items.push_back({b.lower, b.upper, b.bytes});
@@ -474,51 +448,6 @@ class Walk {
     }
   }
 
-  // From the first instruction that touches a block to the last.
-  void set_lifetimes() {
-    const auto end = static_cast<Tick>(plan_.instructions.size());
-    for (Block& b : plan_.blocks) {
-      if (b.kind != BlockKind::kState) b.lower = end, b.upper = 0;
-      if (b.kind == BlockKind::kState) b.lower = 0, b.upper = end;
-    }
-    const auto touch = [&](const Operand& o, Tick from, Tick to) {
-      if (!o.block) return;
-      Block& b = plan_.blocks[o.block.index];
-      b.lower = std::min(b.lower, from);
-      b.upper = std::max(b.upper, to);
-    };
-    for (Tick t = 0; t < end; ++t) {
-      const Instruction& in = plan_.instructions[t];
-      for (const Operand& o : in.inputs) touch(o, t, t + 1);
-      for (const Operand& o : in.outputs) touch(o, t, t + 1);
-      touch(in.workspace, t, t + 1);
-    }
-    for (const auto& [id, home] : plan_.homes) {
-      const bool is_leaf = !in_.graph.at(id).producer;
-      touch(home, is_leaf ? 0 : end - 1, is_leaf ? 1 : end);
-    }
-  }
-
-  // Fetches that were called off leave blocks behind that nobody touches.
-  void drop_unused() {
-    std::vector<std::uint32_t> number(plan_.blocks.size());
-    std::uint32_t next = 0;
-    for (std::size_t b = 0; b < plan_.blocks.size(); ++b) {
-      number[b] = next;
-      if (plan_.blocks[b].lower < plan_.blocks[b].upper) plan_.blocks[next++] = plan_.blocks[b];
-    }
-    plan_.blocks.resize(next);
-    const auto renumber = [&](Operand& o) {
-      if (o.block) o.block.index = number[o.block.index];
-    };
-    for (Instruction& in : plan_.instructions) {
-      std::for_each(in.inputs.begin(), in.inputs.end(), renumber);
-      std::for_each(in.outputs.begin(), in.outputs.end(), renumber);
-      renumber(in.workspace);
-    }
-    for (auto& [id, home] : plan_.homes) renumber(home);
-  }
-
   void count_misses() {
     for (std::size_t e = 0; e < in_.lifetimes.size(); ++e) {
       const auto real = static_cast<double>(in_.events.lifespans[e]);
@@ -533,8 +462,7 @@ class Walk {
   std::int64_t base_ = 0;  // the pool's begin in the arena
   std::vector<Life> lives_;
   std::optional<Pool> pool_;
-  std::vector<std::int64_t> wishes_;              // per event
-  std::vector<std::int64_t> workspace_wishes_;    // per call
+  PoolWishes wishes_;
   std::vector<double> clock_;                     // when each call starts, in ms
   std::vector<std::vector<Instruction>> before_;  // transfers in front of each call
   std::vector<std::vector<Instruction>> after_;

@@ -86,7 +86,7 @@ NEAP_VM float vmin_lanes(vf v) {
   return v[0];
 }
 
-// f(first group, groups, elements of the last) on consecutive blocks; ORs what it returns.
+// f(first, count) on consecutive blocks of elements; ORs what it returns.
 template <class F>
 inline unsigned for_group_blocks(std::int64_t n, F f) {
   const std::int64_t blocks = (n + kBlock - 1) / kBlock;

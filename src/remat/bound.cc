@@ -3,18 +3,17 @@
 #include <algorithm>
 #include <numeric>
 
+#include "remat/cut.h"
+#include "remat/sides.h"
+
 namespace neap::remat {
 namespace {
 
-enum class Side : std::uint8_t { kNeither, kBefore, kAfter, kSelf };
+constexpr std::int64_t kCutWork = 100'000'000;
 
 class Bounder {
  public:
-  Bounder(const Problem& problem, const Uses& uses)
-      : p_(problem), uses_(uses), side_(problem.ops.size()), groups_(problem.ops.size()) {
-    for (const TensorIndex t : p_.keep) is_kept_.push_back(t);
-    std::sort(is_kept_.begin(), is_kept_.end());
-  }
+  Bounder(const Problem& problem, const Uses& uses) : p_(problem), uses_(uses) {}
 
   // What op k needs however the rest is scheduled, and the least added time for the budget.
   struct AtOp {
@@ -24,7 +23,7 @@ class Bounder {
   };
 
   AtOp look(OpIndex k, std::int64_t budget) {
-    mark_sides(k);
+    side_ = sides_of(p_, uses_, k);
     AtOp out{.fixed = uses_.input_bytes() + p_.ops[k].workspace};
     for (const TensorIndex t : p_.ops[k].inputs) {
       if (p_.tensors[t].op != kNoOp) out.fixed += p_.tensors[t].bytes;
@@ -57,25 +56,6 @@ class Bounder {
     double ms;
   };
 
-  void mark_sides(OpIndex k) {
-    std::fill(side_.begin(), side_.end(), Side::kNeither);
-    side_[k] = Side::kSelf;
-    for (OpIndex op = k + 1; op-- > 0;) {  // ancestors: walk down, marking producers
-      if (side_[op] != Side::kBefore && op != k) continue;
-      for (const TensorIndex t : p_.ops[op].inputs) {
-        if (p_.tensors[t].op != kNoOp) side_[p_.tensors[t].op] = Side::kBefore;
-      }
-    }
-    for (OpIndex op = k; op < p_.ops.size(); ++op) {
-      if (side_[op] != Side::kAfter && op != k) continue;
-      for (const TensorIndex t : p_.ops[op].outputs) {
-        for (const OpIndex reader : uses_.of(t)) {
-          if (reader < p_.ops.size()) side_[reader] = Side::kAfter;
-        }
-      }
-    }
-  }
-
   // Made before k, needed after it, and not counted with k itself.
   bool spans(TensorIndex t, OpIndex k) const {
     bool is_needed = false;
@@ -103,8 +83,6 @@ class Bounder {
   const Uses& uses_;
   std::vector<Side> side_;
   std::vector<Group> used_;
-  std::vector<Group> groups_;
-  std::vector<TensorIndex> is_kept_;
 };
 
 // Ops by the bytes that the eager schedule has in use at them, the most first.
@@ -129,7 +107,7 @@ std::vector<OpIndex> by_pressure(const Problem& p, const Uses& uses) {
 
 }  // namespace
 
-Bound lower_bound(const Problem& problem, const Uses& uses, std::int64_t budget, std::int64_t work) {
+Bound lower_bound(const Problem& problem, const Uses& uses, std::int64_t budget, std::int64_t work, int prices) {
   Bound out{.ms = baseline_ms(problem), .bytes = uses.input_bytes()};
   Bounder bounder(problem, uses);
   double added = 0;
@@ -142,6 +120,16 @@ Bound lower_bound(const Problem& problem, const Uses& uses, std::int64_t budget,
       out.bytes = at.fixed;
       out.bytes_at = k;
     }
+  }
+  if (out.bytes > budget || problem.ops.empty()) {
+    out.ms += added;
+    return out;
+  }
+  if (prices > 0) {
+    out.turn = by_pressure(problem, uses).front();
+    CutBound cut = cut_bound(problem, uses, out.turn, budget, prices, kCutWork);
+    added = std::max(added, cut.ms);
+    out.is_resident = std::move(cut.is_resident);
   }
   out.ms += added;
   return out;

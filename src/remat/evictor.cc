@@ -7,6 +7,7 @@ namespace neap::remat {
 namespace {
 
 constexpr std::size_t kMostPlanned = 64;  // runs that one eviction may add
+constexpr double kDeep = 0.15;            // share of noisy evictions that make everything absent again
 constexpr std::size_t kMostTried = 6;     // candidates of the best score
 
 }  // namespace
@@ -51,7 +52,7 @@ bool Evictor::plan(const Sequence& sequence, TensorIndex t, Slot slot, Slot read
       const std::size_t at = sequence.event_from(in, reader);
       if (at < list.size() && !list[at].is_make) continue;  // resident then
       const Slot end = list[at - 1].slot;
-      if (end >= slot) continue;  // a longer stay, but not over the slot
+      if (end >= slot && !is_deep_) continue;  // a longer stay, but not over the slot
       // Either it is made again too, or it stays over the slot as well.
       const bool may_stay = !p_.ops[p_.tensors[in].op].recompute || p_.tensors[in].bytes * 8 <= p_.tensors[t].bytes;
       if (may_stay) {
@@ -81,6 +82,16 @@ bool Evictor::apply(Sequence& sequence, Slot reader) {
 
 bool Evictor::evict_at(Sequence& sequence, Slot slot, std::int64_t excess, std::int64_t budget, double most_ms,
                        double noise) {
+  is_deep_ = noise > 0 && uniform() < kDeep;
+  find_candidates(sequence, slot, excess, most_ms, noise);
+  if (try_best(sequence, slot, budget, most_ms)) return true;
+  if (noise > 0) return false;
+  is_deep_ = true;
+  find_candidates(sequence, slot, excess, most_ms, noise);
+  return try_best(sequence, slot, budget, most_ms);
+}
+
+void Evictor::find_candidates(const Sequence& sequence, Slot slot, std::int64_t excess, double most_ms, double noise) {
   candidates_.clear();
   work_ += static_cast<std::int64_t>(evictable_.size());
   for (const TensorIndex t : evictable_) {
@@ -97,6 +108,9 @@ bool Evictor::evict_at(Sequence& sequence, Slot slot, std::int64_t excess, std::
     const double luck = noise > 0 ? std::exp(noise * (uniform() - 0.5) * 4) : 1;
     candidates_.push_back({t, list[at].slot, ms / useful * luck});
   }
+}
+
+bool Evictor::try_best(Sequence& sequence, Slot slot, std::int64_t budget, double most_ms) {
   const std::size_t tried = std::min(kMostTried, candidates_.size());
   std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(tried), candidates_.end(),
                     [](const Candidate& a, const Candidate& b) { return a.score < b.score; });

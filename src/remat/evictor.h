@@ -28,6 +28,8 @@ class Evictor {
     Slot reader;
     double score;
   };
+  void find_candidates(const Sequence& sequence, Slot slot, std::int64_t excess, double most_ms, double noise);
+  bool try_best(Sequence& sequence, Slot slot, std::int64_t budget, double most_ms);
   // The runs that bring t back just before `reader`, in order; empty: cannot be done.
   bool plan(const Sequence& sequence, TensorIndex t, Slot slot, Slot reader, double most_ms, double& ms,
             std::int64_t& bytes);
@@ -43,6 +45,7 @@ class Evictor {
   std::uint64_t state_ = 1;
   std::int64_t work_ = 0;
   bool lacked_slots_ = false;
+  bool is_deep_ = false;  // what is absent at the reader is made again, rather than kept for longer
 };
 
 }  // namespace neap::remat

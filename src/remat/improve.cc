@@ -9,6 +9,7 @@ namespace neap::remat {
 namespace {
 
 constexpr std::size_t kBlanks = 5;
+constexpr std::size_t kMostRunsEach = 10;
 
 class Search {
  public:
@@ -29,7 +30,8 @@ class Search {
   }
 
   std::vector<OpIndex> fit() {
-    while (sequence_.peak() > options_.budget && !is_over()) {
+    const std::size_t most = kMostRunsEach * p_.ops.size();
+    while (sequence_.peak() > options_.budget && sequence_.run_count() < most && !is_over()) {
       const std::int64_t excess = sequence_.peak() - options_.budget;
       if (evictor_.evict_at(sequence_, sequence_.peak_slot(), excess, options_.budget, 1e300, 0)) {
         sequence_.forget_log();
@@ -43,6 +45,8 @@ class Search {
 
  private:
   static constexpr double kWarm = 0.3;
+  static constexpr double kNeighbours = 0.2;
+  static constexpr double kAllOfOne = 0.1;
 
   bool is_over() {
     if (evictor_.work() + work_ >= options_.work) return true;
@@ -98,17 +102,42 @@ class Search {
     return true;
   }
 
+  bool can_go(Slot slot) const {
+    return sequence_.op_at(slot) != kNoOp && !sequence_.is_first_run(sequence_.op_at(slot), slot);
+  }
+
+  // Mostly one re-run; now and then a few neighbours, or all of one op.
+  void remove_some(std::size_t at) {
+    const OpIndex op = sequence_.op_at(slots_[at]);
+    const double dice = evictor_.uniform();
+    remove_with_servants(slots_[at]);
+    if (dice < kNeighbours) {
+      const std::size_t end = std::min(slots_.size(), at + 2 + static_cast<std::size_t>(evictor_.uniform() * 5));
+      for (std::size_t i = at + 1; i < end; ++i) {
+        if (can_go(slots_[i])) remove_with_servants(slots_[i]);
+      }
+    } else if (dice < kNeighbours + kAllOfOne && !p_.ops[op].outputs.empty()) {
+      std::vector<Slot> made;
+      for (const Sequence::Event& e : sequence_.events(p_.ops[op].outputs[0])) {
+        if (e.is_make) made.push_back(e.slot);
+      }
+      for (const Slot slot : made) {
+        if (can_go(slot)) remove_with_servants(slot);
+      }
+    }
+  }
+
   void try_one() {
-    const Slot slot = slots_[static_cast<std::size_t>(evictor_.uniform() * static_cast<double>(slots_.size()))];
+    const auto at = static_cast<std::size_t>(evictor_.uniform() * static_cast<double>(slots_.size()));
     ++age_;
-    if (sequence_.op_at(slot) == kNoOp || sequence_.is_first_run(sequence_.op_at(slot), slot)) {
+    if (!can_go(slots_[at])) {
       if (age_ > slots_.size() / 4) list_again();
       ++work_;
       return;
     }
     const double before = sequence_.ms();
     sequence_.forget_log();
-    remove_with_servants(slot);
+    remove_some(at);
     work_ += 50;
     const double allowed = before - temperature_ * std::log(std::max(evictor_.uniform(), 1e-12));
     if (!repair(allowed)) {

@@ -14,6 +14,8 @@ struct Smallest {
   std::vector<OpIndex> runs;
 };
 
+inline constexpr double kDtrMostTimes = 30;  // beyond that, DTR counts as out of memory
+
 using IsOver = std::function<bool()>;
 
 // By bisection between what no schedule can go below and what eager execution takes; a walk counts as possible while it
@@ -23,8 +25,5 @@ Smallest smallest_walk(const Problem& problem, const Uses& uses, WalkRules rules
 
 // The best of several rules, and evictions on top of it.
 Smallest smallest_known(const Problem& problem, const Uses& uses, std::int64_t at_least, const IsOver& is_over);
-
-// Prices for walks that know the future: each op as long as the others.
-std::vector<double> even_prices(const Problem& problem);
 
 }  // namespace neap::remat

@@ -9,6 +9,9 @@
 namespace neap::remat {
 namespace {
 
+constexpr double kMostTimes = 12;        // a walk that takes longer, in times of every op once, is no start
+constexpr double kCloseEnough = 1.0005;  // to the proven bound: the search ends
+
 struct Start {
   double ms = 0;
   std::vector<OpIndex> runs;
@@ -43,22 +46,37 @@ class Oracle {
     double best = 1e300;
     for (const Start& s : starts_) best = std::min(best, s.ms);
     // A slow start may end up best, but not one that thrashes.
-    rules.most_ms = std::min(best * 2, baseline_ * 12 + 1);
-    rules.most_runs = 12 * p_.ops.size() + 100;
+    const double most_times = rules.is_dtr ? kDtrMostTimes : kMostTimes;
+    rules.most_ms = std::min(best * 2, baseline_ * most_times + 1);
+    rules.is_over = &options_.is_over;
+    rules.most_runs = static_cast<std::size_t>(most_times) * p_.ops.size() + 100;
     if (const auto schedule = walk(p_, uses_, options_.budget, rules)) offer(runs_of(*schedule));
+  }
+
+  // What the bound's cut drops is made again when backward first reads it.
+  void offer_cut(std::int64_t work) {
+    if (options_.bound == nullptr || options_.bound->is_resident.empty()) return;
+    std::vector<bool> is_dropped = options_.bound->is_resident;
+    is_dropped.flip();
+    std::vector<OpIndex> runs = runs_with_drops(p_, options_.bound->turn, is_dropped);
+    offer(evict_until_it_fits(p_, uses_, std::move(runs),
+                              {.budget = options_.budget, .work = work, .is_over = options_.is_over}));
   }
 
   void find_starts() {
     walk_by({.is_dtr = true});
-    const std::vector<double> prices = even_prices(p_);
     std::vector<OpIndex> all(p_.ops.size());
     for (OpIndex i = 0; i < all.size(); ++i) all[i] = i;
     const std::int64_t work = 2000 * static_cast<std::int64_t>(p_.tensors.size()) + 100'000;
     offer(evict_until_it_fits(p_, uses_, all, {.budget = options_.budget, .work = work, .is_over = options_.is_over}));
-    for (const double wait : {1.0, 0.5}) {
+    offer_cut(work);
+    offer(greedy_runs(p_, uses_, options_.budget));
+    offer(segment_runs(p_, uses_, 1));
+    offer(segment_runs(p_, uses_, 0));
+    for (const bool is_wait_rooted : {false, true}) {
       for (const double used : {1.0, 0.2, 0.0}) {
         if (options_.is_over() || (options_.is_fast && !starts_.empty())) break;
-        walk_by({.wait_power = wait, .used_ancestors = used, .price_until = prices.data()});
+        walk_by({.is_wait_rooted = is_wait_rooted, .used_ancestors = used});
       }
     }
     sort();
@@ -71,12 +89,13 @@ class Oracle {
   // Races: everyone gets a short search, the better half a longer one, and so on.
   void polish() {
     const auto size = static_cast<std::int64_t>(p_.tensors.size());
-    const std::int64_t work = options_.is_fast ? 3'000'000 : 50'000'000 + 40'000 * size;
+    const std::int64_t work =
+        (options_.is_fast ? 2'000'000 : 150'000'000 + 10'000 * size) / (is_chain(p_, uses_) ? 4 : 1);
     std::int64_t each = options_.is_fast ? work : work / 16;
     if (options_.is_fast) starts_.resize(1);
     for (std::uint64_t seed = 1;; ++seed) {
       for (Start& s : starts_) {
-        if (options_.is_over() || s.ms <= options_.bound_ms) break;
+        if (options_.is_over() || s.ms <= options_.bound_ms * kCloseEnough) break;
         s.runs = improve(p_, uses_, std::move(s.runs),
                          {.budget = options_.budget, .work = each, .seed = seed, .is_over = options_.is_over});
         s.ms = ms_of(p_, s.runs);

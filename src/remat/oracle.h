@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "remat/bound.h"
 #include "remat/minimum.h"
 #include "remat/uses.h"
 
@@ -12,7 +13,8 @@ namespace neap::remat {
 
 struct OracleOptions {
   std::int64_t budget = 0;
-  double bound_ms = 0;  // proven: no need to search beyond
+  double bound_ms = 0;           // proven: no need to search beyond
+  const Bound* bound = nullptr;  // its cut gives a start
   bool is_fast = false;
   IsOver is_over;
 };

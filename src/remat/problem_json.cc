@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
@@ -24,9 +23,14 @@ std::string shown(const std::string& name) {
   return name.size() <= kShown ? printable(name) : printable(name.substr(0, kShown)) + "...";
 }
 
+void drop_repeats(std::vector<TensorIndex>& list) {
+  std::unordered_set<TensorIndex> seen;
+  std::erase_if(list, [&](TensorIndex t) { return !seen.insert(t).second; });
+}
+
 class Reader {
  public:
-  Reader(const std::string& file) : file_(file) {}
+  explicit Reader(const std::string& file) : file_(file) {}
 
   Problem read(std::string_view text, bool has_budget) {
     const Json root = parse(text);
@@ -37,8 +41,7 @@ class Reader {
     for (const Json& item : ops) add_op(item);
     connect(ops);
     for (const Json& item : list(root, "keep", "the problem", false)) problem_.keep.push_back(tensor(item, "'keep'"));
-    std::sort(problem_.keep.begin(), problem_.keep.end());
-    problem_.keep.erase(std::unique(problem_.keep.begin(), problem_.keep.end()), problem_.keep.end());
+    drop_repeats(problem_.keep);
     if (const std::string fault = find_fault(problem_); !fault.empty()) fail(printable(fault));
     return std::move(problem_);
   }
@@ -135,9 +138,7 @@ class Reader {
       Op& op = problem_.ops[i];
       const std::string where = fmt::format("op '{}'", shown(op.name));
       for (const Json& in : list(ops[i], "inputs", where, false)) op.inputs.push_back(tensor(in, where));
-      // x * x reads x once.
-      std::unordered_set<TensorIndex> seen;
-      std::erase_if(op.inputs, [&](TensorIndex t) { return !seen.insert(t).second; });
+      drop_repeats(op.inputs);  // x * x reads x once
     }
   }
 

@@ -1,4 +1,4 @@
-// Abstract problems as JSON (docs/problems.md), and back.
+// Abstract problems as JSON (docs/formats.md), and back.
 #pragma once
 
 #include <string>

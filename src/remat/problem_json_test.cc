@@ -46,7 +46,7 @@ TEST(ProblemJson, ThereAndBack) {
     p.budget = (std::int64_t{1} << 60) + 1;  // beyond what a double holds
     const Problem again = parse_problem(to_json_text(p), "p.json");
     EXPECT_EQ(again.budget, p.budget);
-    EXPECT_EQ(to_json_text(again), to_json_text(p));
+    EXPECT_TRUE(to_json_text(again) == to_json_text(p)) << name;  // too long to print
   }
 }
 

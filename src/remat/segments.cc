@@ -102,8 +102,12 @@ OpIndex turn_of(const Problem& problem, const Uses& uses) {
   return all.empty() ? 0 : std::min<OpIndex>(Sequence(problem, uses, all, 0).peak_slot(), all.back());
 }
 
-std::vector<OpIndex> runs_with_drops(const Problem& problem, const Uses& uses, OpIndex turn,
-                                     const std::vector<bool>& is_dropped) {
+bool is_chain(const Problem& problem, const Uses& uses) {
+  const OpIndex turn = turn_of(problem, uses);
+  return narrow_places(problem, uses, turn).size() * 10 >= std::size_t{turn} * 8;
+}
+
+std::vector<OpIndex> runs_with_drops(const Problem& problem, OpIndex turn, const std::vector<bool>& is_dropped) {
   std::vector<bool> is_absent(problem.tensors.size());
   Recaller recaller(problem, is_absent);
   std::vector<OpIndex> runs;
@@ -111,10 +115,9 @@ std::vector<OpIndex> runs_with_drops(const Problem& problem, const Uses& uses, O
     recaller.recall(problem.ops[i].inputs, runs);
     runs.push_back(i);
     if (i != turn) continue;
-    // Dead tensors are absent too: what is dropped may have been made from them.
     for (TensorIndex t = 0; t < problem.tensors.size(); ++t) {
       if (problem.tensors[t].op > turn || !problem.ops[problem.tensors[t].op].recompute) continue;  // inputs too
-      is_absent[t] = is_dropped[t] || !is_idle_over(uses, t, turn);
+      is_absent[t] = is_dropped[t];
     }
   }
   recaller.recall(problem.keep, runs);
@@ -122,6 +125,7 @@ std::vector<OpIndex> runs_with_drops(const Problem& problem, const Uses& uses, O
 }
 
 std::vector<OpIndex> segment_runs(const Problem& problem, const Uses& uses, std::size_t group) {
+  if (problem.ops.empty()) return {};
   const OpIndex turn = turn_of(problem, uses);
   std::vector<OpIndex> ends = layer_ends(problem, uses, turn);
   if (group == 0) group = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(ends.size() + 1))));
@@ -135,20 +139,22 @@ std::vector<OpIndex> segment_runs(const Problem& problem, const Uses& uses, std:
   std::vector<bool> is_dropped(problem.tensors.size());
   for (TensorIndex t = 0; t < problem.tensors.size(); ++t) {
     const OpIndex op = problem.tensors[t].op;
-    if (op > turn || segment[op] == now) continue;  // inputs; the last segment, which backward reads at once
-    is_dropped[t] = true;
+    if (op > turn) continue;                                             // inputs too
+    is_dropped[t] = segment[op] != now || !is_idle_over(uses, t, turn);  // backward reads the last segment at once
     for (const OpIndex reader : uses.of(t)) {
       if (reader <= turn && segment[reader] != segment[op]) is_dropped[t] = false;  // a checkpoint
     }
   }
-  return runs_with_drops(problem, uses, turn, is_dropped);
+  return runs_with_drops(problem, turn, is_dropped);
 }
 
 std::vector<OpIndex> greedy_runs(const Problem& problem, const Uses& uses, std::int64_t budget) {
   const OpIndex turn = turn_of(problem, uses);
   std::vector<TensorIndex> order;
+  std::vector<bool> is_dead(problem.tensors.size());  // behind the turn: what is dropped may have been made from it
   for (TensorIndex t = 0; t < problem.tensors.size(); ++t) {
     const Tensor& tensor = problem.tensors[t];
+    is_dead[t] = !is_idle_over(uses, t, turn);
     if (tensor.op > turn || tensor.bytes == 0 || !problem.ops[tensor.op].recompute) continue;
     if (is_idle_over(uses, t, turn)) order.push_back(t);
   }
@@ -159,13 +165,14 @@ std::vector<OpIndex> greedy_runs(const Problem& problem, const Uses& uses, std::
            problem.ops[tb.op].ms * static_cast<double>(ta.bytes);
   });
   const auto with_first = [&](std::size_t count) {
-    std::vector<bool> is_dropped(problem.tensors.size());
+    std::vector<bool> is_dropped = is_dead;
     for (std::size_t i = 0; i < count; ++i) is_dropped[order[i]] = true;
-    return runs_with_drops(problem, uses, turn, is_dropped);
+    return runs_with_drops(problem, turn, is_dropped);
   };
   std::vector<OpIndex> best = with_first(0);
   std::int64_t best_peak = peak_of(problem, uses, best);
-  const std::size_t stride = std::max<std::size_t>(1, order.size() / 64);
+  const std::size_t looks = std::clamp<std::size_t>(400'000 / (problem.ops.size() + 1), 8, 64);
+  const std::size_t stride = std::max<std::size_t>(1, order.size() / looks);
   for (std::size_t count = stride; best_peak > budget && count < order.size() + stride; count += stride) {
     std::vector<OpIndex> runs = with_first(std::min(count, order.size()));
     const std::int64_t peak = peak_of(problem, uses, runs);

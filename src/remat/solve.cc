@@ -18,7 +18,7 @@ namespace neap::remat {
 namespace {
 
 constexpr double kSame = 1e-9;  // of sums of times in different order
-constexpr double kDtrMostTimes = 30;
+constexpr int kPrices = 14;     // of cuts
 constexpr std::int64_t kBoundWork = 100'000'000;
 constexpr std::int64_t kFastBoundWork = 1'000'000;
 
@@ -30,7 +30,8 @@ class Solver {
   }
 
   Answer run() {
-    bound_ = lower_bound(p_, uses_, p_.budget, options_.is_fast ? kFastBoundWork : kBoundWork);
+    bound_ = lower_bound(p_, uses_, p_.budget, options_.is_fast ? kFastBoundWork : kBoundWork,
+                         is_oracle() && !options_.is_fast ? kPrices : 0);
     const std::int64_t eager_peak = peak_of(p_, uses_, all_);
     std::vector<OpIndex> runs = all_;
     if (eager_peak > p_.budget) runs = runs_within_budget();
@@ -76,7 +77,7 @@ class Solver {
     }
     auto runs = oracle_runs(
         p_, uses_,
-        {.budget = p_.budget, .bound_ms = bound_.ms * (1 + kSame), .is_fast = options_.is_fast, .is_over = over(0.85)});
+        {.budget = p_.budget, .bound_ms = bound_.ms * (1 + kSame), .is_fast = options_.is_fast, .is_over = over(0.7)});
     return runs ? std::move(*runs) : all_;
   }
 

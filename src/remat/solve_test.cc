@@ -69,11 +69,30 @@ class BruteForce {
   std::vector<OpIndex> runs_;
 };
 
+// Forward t0..t2, backward in reverse; times and bytes by chance.
+Problem small_step(RandomStream& random) {
+  Problem p{.tensors = {{"x", 1, kNoOp}}};
+  const std::vector<std::vector<TensorIndex>> reads = {{0}, {1}, {2}, {2, 3}, {1, 4}};
+  for (OpIndex i = 0; i < reads.size(); ++i) {
+    const auto bytes = static_cast<std::int64_t>(random.below(50));
+    const std::int64_t workspace = i == 2 ? static_cast<std::int64_t>(random.below(60)) : 0;
+    p.tensors.push_back({"t" + std::to_string(i), bytes, i});
+    p.ops.push_back({"op" + std::to_string(i),
+                     1.0 + static_cast<double>(random.below(9)),
+                     reads[i],
+                     {i + 1},
+                     workspace,
+                     random.below(8) != 0});
+  }
+  p.keep = {5};
+  return p;
+}
+
 TEST(Solve, SmallProblemsAgainstBruteForce) {
   RandomStream random(11);
   int tight = 0;
   for (int round = 0; round < 150; ++round) {
-    Problem p = random_problem(random, {.ops = 5, .most_outputs = 1, .reach = 3});
+    Problem p = round % 3 == 0 ? random_problem(random, {.ops = 5, .most_outputs = 1, .reach = 3}) : small_step(random);
     p.budget = eager_peak(p) * (60 + static_cast<std::int64_t>(random.below(40))) / 100;
     const BruteForce brute(p, 3);
     const Answer a = solve(p);
@@ -150,10 +169,15 @@ TEST(Solve, EverythingFitsIsOptimal) {
 }
 
 TEST(Solve, NothingToDo) {
-  const Answer a = solve(Problem{.budget = 0});
-  EXPECT_TRUE(a.feasible);
-  EXPECT_TRUE(a.optimal);
-  EXPECT_TRUE(a.schedule.empty());
+  for (const Method method : kMethods) {
+    const Answer a = solve(Problem{.budget = 0}, {.method = method});
+    EXPECT_TRUE(a.feasible);
+    EXPECT_TRUE(a.optimal);
+    EXPECT_TRUE(a.schedule.empty());
+    const Answer b = solve(Problem{.budget = 9, .tensors = {{"x", 10, kNoOp}}}, {.method = method});
+    EXPECT_FALSE(b.feasible);
+    EXPECT_EQ(b.min_budget_bytes, 10);
+  }
 }
 
 // A tensor that cannot be made again stays while something that was evicted depends on it.
@@ -171,6 +195,25 @@ TEST(Solve, KeepsWhatCannotBeMadeAgain) {
   EXPECT_TRUE(a.feasible);
   EXPECT_TRUE(a.optimal);
   EXPECT_EQ(a.total_ms, 6);
+  const Answer dtr = solve(p, {.method = Method::kDtr});
+  expect_sound(p, dtr);
+  EXPECT_TRUE(dtr.feasible);
+}
+
+// Both are read before and after f, which leaves room for either: one is cheap and large, the other dear and small.
+TEST(Solve, KeepsWhatIsDearAndSmall) {
+  Problem p{.tensors = {{"x", 1, kNoOp}, {"cheap", 60, 0}, {"dear", 40, 1}, {"z", 1, 2}, {"turn", 0, 3}, {"end", 1, 4}},
+            .ops = {{"a", 1, {0}, {1}, 0, true},
+                    {"b", 9, {0}, {2}, 0, true},
+                    {"c", 1, {1, 2}, {3}, 0, true},
+                    {"f", 1, {3}, {4}, 70, true},
+                    {"g", 1, {1, 2, 4}, {5}, 0, true}},
+            .keep = {5}};
+  p.budget = 142;
+  const Answer a = solve(p);
+  expect_sound(p, a);
+  EXPECT_EQ(a.total_ms, 14);  // a runs again, b does not
+  EXPECT_TRUE(a.optimal);
 }
 
 // What the figures of bench/REMAT.md rest on, in small.

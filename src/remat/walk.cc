@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::uint32_t kNowhere = UINT32_MAX;
 constexpr std::size_t kMostFrames = 200;
+constexpr std::size_t kMostLooked = 150;  // tensors around one, when its cost is estimated
 
 struct State {
   bool is_resident = false;
@@ -34,13 +35,10 @@ class Walker {
         state_(problem.tensors.size()),
         weight_(problem.tensors.size()),
         mark_(problem.ops.size()),
-        tensor_mark_(problem.tensors.size()),
         live_(uses.input_bytes()) {
     if (rules.is_dtr) neighbours_.emplace(problem, uses);
     for (std::size_t t = 0; t < p_.tensors.size(); ++t) {
-      const double bytes = static_cast<double>(p_.tensors[t].bytes);
-      weight_[t] = rules.size_power == 1 ? bytes : std::pow(bytes, rules.size_power);
-      if (rules.bias != nullptr) weight_[t] /= rules.bias[t];
+      weight_[t] = static_cast<double>(p_.tensors[t].bytes);
       if (p_.tensors[t].op == kNoOp) state_[t].is_resident = true;
     }
   }
@@ -56,7 +54,7 @@ class Walker {
     for (const TensorIndex t : p_.keep) {
       if (!state_[t].is_resident && (!prepare_tensor(t) || !drain())) return std::nullopt;
     }
-    for (TensorIndex t : resident_copy()) {
+    for (const TensorIndex t : std::vector<TensorIndex>(resident_)) {
       if (!has_future(t)) drop(t);
     }
     return std::move(steps_);
@@ -70,7 +68,6 @@ class Walker {
   };
 
   bool has_future(TensorIndex t) const { return state_[t].pending > 0 || state_[t].next < uses_.of(t).size(); }
-  std::vector<TensorIndex> resident_copy() const { return resident_; }
 
   void pin(OpIndex op) {
     for (const TensorIndex t : p_.ops[op].inputs) ++state_[t].pins;
@@ -142,6 +139,7 @@ class Walker {
     if (steps_.size() > 4 * rules_.most_runs || ++runs_ > rules_.most_runs || (ms_ += op.ms) > rules_.most_ms) {
       return false;
     }
+    if (rules_.is_over != nullptr && runs_ % 256 == 0 && (*rules_.is_over)()) return false;
     std::int64_t wanted = op.workspace;
     for (const TensorIndex t : op.outputs) {
       ++state_[t].pins;
@@ -276,9 +274,10 @@ class Walker {
   }
 
   void touch_descendants(TensorIndex t) {
+    std::size_t left = kMostLooked;
     for_descendants(t, [&](TensorIndex out) {
       state_[out].is_stale = true;
-      return true;
+      return --left > 0;
     });
   }
 
@@ -292,7 +291,7 @@ class Walker {
     for (const TensorIndex in : p_.ops[own].inputs) {
       if (!state_[in].is_resident) stack_.push_back(in);
     }
-    while (!stack_.empty()) {
+    for (std::size_t looked = 0; !stack_.empty() && looked < kMostLooked; ++looked) {
       const TensorIndex at = stack_.back();
       stack_.pop_back();
       const OpIndex op = p_.tensors[at].op;
@@ -316,8 +315,8 @@ class Walker {
       s.is_stale = false;
     }
     if (s.next >= uses_.of(t).size()) return s.cost / weight_[t] * 1e-9;  // read by pending runs only
-    const double wait = rules_.price_until[uses_.of(t)[s.next]] - rules_.price_until[now_];
-    return s.cost / (weight_[t] * (rules_.wait_power == 1 ? wait : std::pow(wait, rules_.wait_power)));
+    const double wait = static_cast<double>(uses_.of(t)[s.next] - now_);
+    return s.cost / (weight_[t] * (rules_.is_wait_rooted ? std::sqrt(wait) : wait));
   }
 
   bool make_room(std::int64_t wanted) {
@@ -350,7 +349,6 @@ class Walker {
   std::vector<State> state_;
   std::vector<double> weight_;
   std::vector<std::uint32_t> mark_;  // per op: the last search that came by
-  std::vector<std::uint32_t> tensor_mark_;
   std::uint32_t stamp_ = 0;
   std::vector<TensorIndex> stack_;
   std::vector<TensorIndex> below_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -13,16 +14,14 @@ namespace neap::remat {
 
 struct WalkRules {
   // DTR: least cost / (bytes · staleness), cost with the evicted neighbourhood. Otherwise, with the future known: least
-  // cost / (bytes^size_power · price until the next use).
+  // cost / (bytes · wait), where the wait is the number of ops until the next use, or its square root.
   bool is_dtr = false;
-  double size_power = 1;
-  double wait_power = 1;
-  double used_ancestors = 1;            // share of the cost of evicted ancestors that are read again by themselves,
-  double dead_ancestors = 1;            // and of those that are not
-  const double* price_until = nullptr;  // per op, and one for the end: the sum of prices up to it, ascending
-  const double* bias = nullptr;         // per tensor: multiplies its score; null: all 1
-  double most_ms = 1e300;               // give up beyond
+  bool is_wait_rooted = false;
+  double used_ancestors = 1;  // share of the cost of evicted ancestors that are read again by themselves,
+  double dead_ancestors = 1;  // and of those that are not
+  double most_ms = 1e300;     // give up beyond
   std::size_t most_runs = SIZE_MAX;
+  const std::function<bool()>* is_over = nullptr;  // asked now and then
 };
 
 // None: the budget is too small for these rules.

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "policy/policy.h"
 #include "pool/pool_plan.h"
@@ -12,12 +13,13 @@ namespace neap {
 
 class NewShapes {
  public:
-  // Null: no predictions, always the policy's plan.
-  explicit NewShapes(std::unique_ptr<LifetimePredictor> predictor) : predictor_(std::move(predictor)) {}
+  // By the name of a predictor (make_lifetime_predictor), which is made when the first new shape comes; "exact": none,
+  // the policy plans at once. UserError lists the names when there is none such.
+  NewShapes(std::string predictor, std::uint64_t seed);
 
-  // Valid. `capacity` is what the arena has. The pool's plan where it fits, else the policy's.
-  Plan plan(const Policy& policy, const PlanningProblem& problem, std::optional<std::int64_t> budget,
-            std::int64_t capacity, std::int64_t length);
+  // The pool's plan, valid and within the capacity (it spills only for the policy that does); none: it found none.
+  std::optional<Plan> plan(const Policy& policy, const PlanningProblem& problem, std::int64_t capacity,
+                           std::int64_t length);
   // A step of the shape planned last has run: the predictor learns its lifetimes, once.
   void note_step();
 
@@ -26,8 +28,12 @@ class NewShapes {
   std::int64_t from_policy() const { return from_policy_; }
 
  private:
-  std::unique_ptr<LifetimePredictor> predictor_;
-  std::optional<StepEvents> unseen_;  // events that the predictor has not observed yet
+  std::optional<Plan> plan_by_pool(const PlanningProblem& problem, const PoolSettings& settings);
+
+  std::string name_;
+  std::uint64_t seed_;
+  std::unique_ptr<LifetimePredictor> predictor_;  // null: no new shape yet
+  std::optional<StepEvents> unseen_;              // events that the predictor has not observed yet
   PoolStats last_;
   std::int64_t from_pool_ = 0;
   std::int64_t from_policy_ = 0;

@@ -138,6 +138,7 @@ PlanReport report_of(const Setup& s, const Plan& plan) {
                  .store_all_bytes = s.store_all_bytes,
                  .state_bytes = plan.state_bytes,
                  .predicted_step_ms = simulation.ms,
+                 .planning_ms = s.planning_ms,
                  .live_bytes = simulation.live_bytes};
   const PlanningProblem problem{.graph = s.program->graph, .costs = s.program->costs, .link = s.link};
   const Recompute r(problem);

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <set>
 
 #include "core/bytes.h"
 #include "graph/op.h"
 #include "neap/error.h"
 #include "train/budget.h"
+#include "train/data/sequences.h"
 #include "train/schedule.h"
 #include "train/step_list.h"
 
@@ -48,6 +50,25 @@ std::vector<double> estimated_ms(const Graph& graph) {
 
 namespace {
 
+// What a run begins with.
+std::string first_budget(const TrainOptions& options) {
+  for (const StepValue& part : parse_step_list(options.budget_schedule, "--budget-schedule")) {
+    if (part.step == 1) return part.value;
+  }
+  return options.budget;
+}
+
+// The lengths that batches can have besides the longest: the minimum is proven for each.
+std::set<std::int64_t> other_lengths(const TrainOptions& options, std::int64_t longest) {
+  std::set<std::int64_t> out;
+  for (const StepLength& part : parse_length_schedule(options.length_schedule, longest)) out.insert(part.length);
+  if (options.lengths == "varying") {
+    for (std::int64_t length = kLengthStep; length < longest; length += kLengthStep) out.insert(length);
+  }
+  out.erase(longest);
+  return out;
+}
+
 void check_lengths(const Setup& setup, const TrainOptions& options) {
   const Model& model = *setup.spec.model;
   if (options.lengths != "fixed" && options.lengths != "varying") {
@@ -83,26 +104,35 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   out.shape = {.batch = out.spec.batch(), .length = sequence_length(out.program->graph)};
   check_lengths(out, options);
   out.link = kGuessedLink;
-  out.policy = &policy_named(options.policy);
+  out.policy = make_policy(options.policy, options.checkpointing);
   const PlanningProblem problem{.graph = out.program->graph, .costs = out.program->costs, .link = out.link};
   const auto start = Clock::now();
   out.plan = plan_within(store_all_policy(), problem, std::nullopt);
   out.store_all_bytes = out.plan.peak_bytes;
-  const bool keeps_all = out.policy == &store_all_policy();
+  const bool keeps_all = out.policy.get() == &store_all_policy();
   out.min_bytes = keeps_all ? out.store_all_bytes : out.policy->smallest(problem).peak_bytes;
-  out.budget = parse_budget(options.budget, {out.plan.state_bytes, out.store_all_bytes, out.min_bytes});
+  for (const std::int64_t length : other_lengths(options, out.shape.length)) {
+    const auto program = prepare_length(out, options, length);
+    const StateLayout layout = shared_layout(out.program->graph, out.plan, program->graph);
+    const Plan least = out.policy->smallest({program->graph, program->costs, out.link, &layout});
+    out.min_bytes = std::max(out.min_bytes, least.peak_bytes);
+  }
+  out.budget = parse_budget(first_budget(options), {out.plan.state_bytes, out.store_all_bytes, out.min_bytes});
   if (!options.reservation.empty()) {
     const auto room = static_cast<std::int64_t>(aligned_part(options.reservation).size());
     out.budget = std::min(room, out.budget.value_or(room));
   }
-  if (out.budget && out.plan.peak_bytes > *out.budget) out.plan = plan_within(*out.policy, problem, out.budget);
+  if (out.budget && out.plan.peak_bytes > *out.budget) out.plan = first_plan(*out.policy, problem, *out.budget);
   out.planning_ms = ms_since(start);
   return out;
 }
 
 PlanReport plan_training(std::shared_ptr<const Model> model, const TrainOptions& options) {
   const Setup setup = make_setup(std::move(model), options);
-  return report_of(setup, setup.plan);
+  if (!setup.budget || setup.store_all_bytes <= *setup.budget) return report_of(setup, setup.plan);
+  // What it comes to, not what it begins with.
+  const PlanningProblem problem{.graph = setup.program->graph, .costs = setup.program->costs, .link = setup.link};
+  return report_of(setup, plan_within(*setup.policy, problem, setup.budget));
 }
 
 }  // namespace neap

@@ -19,7 +19,7 @@ struct Setup {
   std::unique_ptr<Device> device;
   BatchShape shape;                  // the longest
   std::shared_ptr<Program> program;  // of that shape
-  const Policy* policy = nullptr;
+  std::shared_ptr<const Policy> policy;
   Plan plan;  // valid
   std::int64_t store_all_bytes = 0;
   std::int64_t min_bytes = 0;

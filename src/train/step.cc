@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
+#include "core/bytes.h"
 #include "neap/error.h"
 #include "train/trainer_impl.h"
 
@@ -20,53 +22,91 @@ SpillCounters counters_of(Stepper& stepper) {
   return stepper.store() != nullptr ? stepper.store()->counters() : SpillCounters{};
 }
 
+// How fast the transfers of a step were.
+Link link_of(const SpillCounters& step) {
+  const auto rate = [](std::int64_t bytes, double ms) { return ms > 0 ? static_cast<double>(bytes) / ms : 0; };
+  return {.write_bytes_per_ms = rate(step.written_bytes, step.write_ms),
+          .read_bytes_per_ms = rate(step.read_bytes, step.read_ms)};
+}
+
 }  // namespace
+
+// Between steps.
+void Trainer::Impl::steer() {
+  const auto start = Clock::now();
+  if (budget_.advance(step_ + 1)) change_budget();
+  steering_.swap_in(steppers_, *arena_, budget(), note_);
+  steering_ms_ += ms_since(start);
+}
+
+void Trainer::Impl::change_budget() {
+  setup_.budget = budget();
+  fit_arena(0);
+  if (budget_.asked() == budget()) return;
+  note_ = fmt::format("the budget of {} is below the minimum of {} ({} of it state); training goes on at the minimum",
+                      human_bytes(budget_.asked().value_or(0)), human_bytes(budget_.minimum()),
+                      human_bytes(first().plan().state_bytes));
+}
 
 StepReport Trainer::Impl::advance() {
   const auto start = Clock::now();
+  steer();
   const BatchInfo batch = batches_->next();
   Stepper& stepper = stepper_for(batch.length);
   enter(stepper);
-  const SpillCounters before = counters_of(stepper);
+  const auto run_start = Clock::now();
   write_inputs(stepper);
   run_step(stepper);
-  new_shapes_.note_step();
   stepper.executor().read(stepper.loss(), &loss_);
+  const double run_ms = ms_since(run_start);
   const double ms = ms_since(start);
-  last_ = between(before, counters_of(stepper));
   ++step_;
-  ++steps_here_;
   times_.add(ms);
-  if (tracer_) tracer_->after(stepper.executor(), step_);
+  training_ms_ += run_ms;
   const std::int64_t peak = stepper.executor().peak_bytes();
   peak_ = std::max(peak_, peak);
-  if (setup_.budget && peak > *setup_.budget) ++violations_;
-  const StepReport report{.step = step_,
-                          .loss = loss_,
-                          .step_ms = ms,
-                          .lr = lr_,
-                          .length = stepper.shape().length,
-                          .tokens = batch.tokens > 0 ? batch.tokens : stepper.shape().batch * stepper.shape().length,
-                          .peak_bytes = peak,
-                          .budget_bytes = setup_.budget,
-                          .spilled_bytes = last_.written_bytes,
-                          .transfer_ms = last_.write_ms + last_.read_ms,
-                          .stalled_ms = last_.stalled_ms};
-  if (learns() && steps_here_ == kTimedStep) {
-    learn_costs(stepper);
-  } else if (stepper.store() != nullptr && steps_here_ > kTimedStep && watch_.is_plan_due(last_, ms, setup_.link)) {
-    use_new_plan(stepper);
+  if (budget() && peak > *budget()) ++violations_;
+  const auto steer_start = Clock::now();
+  observe(stepper);
+  steering_.after_step(stepper, steppers_, run_ms, timed_, timed_.empty() ? Link{} : link_of(last_), budget());
+  if (timed_.empty() && stepper.store() != nullptr && watch_.is_plan_due(last_, ms, setup_.link)) {
+    steering_.ask(stepper, budget());
   }
-  return report;
+  steering_ms_ += ms_since(steer_start);
+  return {.step = step_,
+          .loss = loss_,
+          .step_ms = ms,
+          .lr = lr_,
+          .length = stepper.shape().length,
+          .tokens = batch.tokens > 0 ? batch.tokens : stepper.shape().batch * stepper.shape().length,
+          .peak_bytes = peak,
+          .budget_bytes = budget(),
+          .spilled_bytes = last_.written_bytes,
+          .transfer_ms = last_.write_ms + last_.read_ms,
+          .stalled_ms = last_.stalled_ms,
+          .note = std::exchange(note_, {})};
+}
+
+// What predictors, recordings and traces want to know of a step.
+void Trainer::Impl::observe(Stepper& stepper) {
+  new_shapes_.note_step();
+  if (recorder_ != nullptr) {
+    const StepEvents events = events_of(stepper.graph(), stepper.plan(), stepper.shape().length);
+    recorder_->add(events.events, events.lifespans);
+  }
+  if (tracer_) tracer_->after(stepper.executor(), step_);
 }
 
 void Trainer::Impl::run_calls(Stepper& stepper) {
   if (tracer_) tracer_->before(stepper.executor());
-  if (learns() && steps_here_ + 1 == kTimedStep) {
+  const SpillCounters before = counters_of(stepper);
+  timed_.clear();
+  if (steering_.wants_times(stepper, budget())) {
     stepper.executor().run_timed(timed_);
   } else {
     stepper.executor().run();
   }
+  last_ = between(before, counters_of(stepper));
 }
 
 // A step whose spilled bytes are lost is run again from its inputs: up to then it has changed nothing that stays.
@@ -83,54 +123,47 @@ void Trainer::Impl::run_step(Stepper& stepper) {
   }
 }
 
-// A disk that is full gets less; any other fault another try, and then another file.
+// A disk that is full gets less; any other fault another try, and then another file. In the end nothing is spilled.
 void Trainer::Impl::prepare_to_run_again(Stepper& stepper, const SpillLost& lost, int attempt) {
-  constexpr int kAttempts = 4;
-  const auto stop = [&](const std::string& why) {
-    if (!options_.checkpoint.empty()) checkpoint();  // the state is that of the last whole step
-    throw DeviceError(why);
-  };
+  constexpr int kAttempts = 3;
   if (!stepper.executor().can_run_again()) throw DeviceError(text_of(lost, step_ + 1, true));
-  if (attempt == kAttempts) stop(text_of(lost, step_ + 1, false));
   if (lost.room_bytes >= 0) {
     setup_.link.room_bytes = lost.room_bytes + options_.host_ram;
     use_new_plan(stepper);
-    if (needed_room(stepper.plan(), stepper.graph()) > setup_.link.room_bytes) {
-      stop(text_of(lost, step_ + 1, false));
-    }
-  } else if (attempt > 1) {
-    stepper.leave();
-    stepper.enter();
+    if (needed_room(stepper.plan(), stepper.graph()) <= setup_.link.room_bytes) return;
+  } else if (attempt < kAttempts) {
+    if (attempt > 1) stepper.leave();
+    return stepper.enter();
   }
+  do_without_spilling(stepper, lost);
 }
 
-// The plan was made with guesses; now there are times. What the disk takes comes from the transfers of this step.
-void Trainer::Impl::learn_costs(Stepper& stepper) {
-  Costs& costs = stepper.program()->costs;
-  for (std::size_t i = 0; i < stepper.plan().instructions.size(); ++i) {
-    const Instruction& in = stepper.plan().instructions[i];
-    if (!is_transfer(in.action)) costs.ms[in.node.index] = timed_[i];
-  }
-  if (last_.write_ms > 0) setup_.link.write_bytes_per_ms = static_cast<double>(last_.written_bytes) / last_.write_ms;
-  if (last_.read_ms > 0) setup_.link.read_bytes_per_ms = static_cast<double>(last_.read_bytes) / last_.read_ms;
+// What would be spilled is made again instead, to the same bits.
+void Trainer::Impl::do_without_spilling(Stepper& stepper, const SpillLost& lost) {
+  setup_.policy = make_policy("greedy");
   use_new_plan(stepper);
+  if (stepper.plan().slots.empty()) {
+    note_ = fmt::format("step {}: {}; from now on tensors are made again instead", step_ + 1, lost.what);
+    return;
+  }
+  if (!options_.checkpoint.empty()) checkpoint();  // the state is that of the last whole step
+  throw DeviceError(text_of(lost, step_ + 1, false));
 }
 
 // One that the arena holds and the disk has room for; else the old one stays.
 void Trainer::Impl::use_new_plan(Stepper& stepper) {
   const auto start = Clock::now();
   Plan plan = plan_within(*setup_.policy, {stepper.graph(), stepper.program()->costs, setup_.link, &stepper.layout()},
-                          setup_.budget);
+                          budget());
   setup_.planning_ms += ms_since(start);
-  const bool fits = plan.peak_bytes <= std::min(arena_->bytes(), setup_.budget.value_or(arena_->bytes()));
+  const bool fits = plan.peak_bytes <= std::min(arena_->bytes(), budget().value_or(arena_->bytes()));
   Plan before = stepper.plan();
-  stepper.swap(fits ? std::move(plan) : before);
-  ++plans_;
+  steering_.swap(stepper, fits ? std::move(plan) : before, budget());
   watch_.start_over();
   try {
     return stepper.enter();
   } catch (const UserError&) {  // somebody has filled the disk meanwhile
-    stepper.swap(std::move(before));
+    steering_.swap(stepper, std::move(before), budget());
   }
   try {
     stepper.enter();

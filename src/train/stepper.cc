@@ -6,6 +6,12 @@
 
 namespace neap {
 
+void Steered::keep(std::int64_t budget, Plan plan) {
+  constexpr std::size_t kMost = 8;
+  if (kept.size() >= kMost) kept.erase(kept.begin());
+  kept.insert_or_assign(budget, std::move(plan));
+}
+
 StateLayout shared_layout(const Graph& base, const Plan& plan, const Graph& graph) {
   StateLayout out = layout_of(plan, base);
   std::erase_if(out.offsets, [&](const auto& entry) {

@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,19 @@ struct BatchShape {
   std::int64_t batch = 0;
   std::int64_t length = 0;  // of the sequences; 0: the model's own
   auto operator<=>(const BatchShape&) const = default;
+};
+
+// What steering (train/steering.h) knows of one shape. Budgets: kNoBudget is none.
+struct Steered {
+  std::int64_t steps = 0;
+  bool has_times = false;             // the costs are measured, and not outdated
+  bool was_timed = false;             // they have been measured once
+  double predicted_ms = 0;            // of a step, by measured costs; 0: unknown
+  std::int64_t planned_for = 0;       // the budget that the plan was made for; 0: for none in particular
+  std::int64_t asked_for = 0;         // and the last one that a plan was asked for
+  std::map<std::int64_t, Plan> kept;  // for other budgets
+
+  void keep(std::int64_t budget, Plan plan);
 };
 
 // An input that comes with a batch.
@@ -54,6 +68,8 @@ class Stepper {
   TensorId loss() const { return loss_; }
   TensorId hyper() const { return hyper_; }    // none: nothing is trained
   TensorId random() const { return random_; }  // none: nothing is random
+
+  Steered steered;
 
   // Another plan, between two steps; made with layout().
   void swap(Plan plan);

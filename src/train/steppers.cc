@@ -11,9 +11,15 @@ Stepper* Steppers::find(const BatchShape& shape) {
   return at->get();
 }
 
+Stepper* Steppers::peek(const BatchShape& shape) {
+  const auto at = std::find_if(all_.begin(), all_.end(), [&](const auto& s) { return s->shape() == shape; });
+  return at == all_.end() ? nullptr : at->get();
+}
+
 Stepper& Steppers::add(std::unique_ptr<Stepper> stepper) {
   if (first_ == nullptr) first_ = stepper.get();
-  while (all_.size() >= std::max<std::size_t>(most_, 2)) {
+  constexpr std::size_t kFewest = 3;  // the first, the one whose turn it was, and this one
+  while (all_.size() >= std::max(most_, kFewest)) {
     const auto oldest = std::find_if(all_.rbegin(), all_.rend(), [&](const auto& s) { return s.get() != first_; });
     all_.erase(std::next(oldest).base());
   }

@@ -14,6 +14,8 @@ class Steppers {
 
   // The stepper of that shape, as the one used last; null: there is none.
   Stepper* find(const BatchShape& shape);
+  // The same without using it.
+  Stepper* peek(const BatchShape& shape);
   // The first one stays for ever: it is the way to the state.
   Stepper& add(std::unique_ptr<Stepper> stepper);
   Stepper& first() { return *first_; }

@@ -11,7 +11,6 @@
 #include "core/file.h"
 #include "core/random.h"
 #include "neap/error.h"
-#include "pool/simple_predictors.h"
 #include "train/checkpoint.h"
 #include "train/profile.h"
 #include "train/schedule.h"
@@ -41,6 +40,11 @@ std::map<std::string, std::string> run_of(const TrainOptions& o, const ModelSpec
           {"optimizer", o.optimizer.name}};
 }
 
+std::optional<std::int64_t> room_of(const TrainOptions& o) {
+  if (o.reservation.empty()) return std::nullopt;
+  return static_cast<std::int64_t>(aligned_part(o.reservation).size());
+}
+
 // Each has kernels of its own; lengths come in buckets, so that there are few.
 constexpr std::size_t kMostShapes = 32;
 
@@ -58,8 +62,15 @@ double StepTimes::median() const {
 Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& options, const OpenData& open)
     : options_(options),
       setup_(make_setup(std::move(model), options)),
+      budget_({setup_.plan.state_bytes, setup_.store_all_bytes, setup_.min_bytes}, setup_.budget, room_of(options),
+              options.budget_schedule),
+      steering_(setup_, options.synchronous_planning, budget_.coming(0)),
       steppers_(kMostShapes),
-      new_shapes_(predictor_named(options.lifetimes)) {
+      new_shapes_(options.lifetimes, options.seed) {
+  steering_.ask_first([this](const PlanningProblem& problem, const BatchShape& shape, Steering::Budget budget) {
+    return new_shapes_.plan(*setup_.policy, problem, std::min(budget.value_or(kNoBudget), arena_->bytes()),
+                            shape.length);
+  });
   refuse_what_does_not_fit(setup_.plan.peak_bytes);
   faults_ = parse_spill_faults(options_.spill_fault);
   if (options_.trace) tracer_ = std::make_unique<Tracer>();
@@ -70,10 +81,11 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
     evaluator_ = std::make_unique<Evaluator>(
         setup_.spec, std::move(data.evaluation), *setup_.device,
         [&](const Graph& graph) { return shared_layout(longest, setup_.plan, graph); }, options_.own_kernels);
+    refuse_what_does_not_fit(evaluator_->peak_bytes());
+    budget_.raise_minimum(evaluator_->peak_bytes());
   }
   make_arena();
-  steppers_.add(std::make_unique<Stepper>(setup_.shape, setup_.program, setup_.plan, layout_of(setup_.plan, longest),
-                                          *setup_.device, *arena_, spill_for()));
+  add_stepper(setup_.shape, setup_.program, layout_of(setup_.plan, longest), {setup_.plan});
   load_state();
   peak_ = first().executor().peak_bytes();
   batches_->start(step_);
@@ -83,27 +95,42 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
 void Trainer::Impl::make_arena() {
   const std::int64_t bytes = std::max(setup_.plan.peak_bytes, evaluator_ ? evaluator_->peak_bytes() : 0);
   if (!options_.reservation.empty()) {
-    refuse_what_does_not_fit(bytes);
     arena_ = setup_.device->arena_in(options_.reservation);
     return;
   }
-  arena_ = setup_.device->make_arena(std::max(bytes, setup_.store_all_bytes), options_.guard);
-  arena_->resize(std::max(bytes, std::min(setup_.budget.value_or(0), arena_->capacity())));
+  const std::int64_t most = std::max(bytes, setup_.store_all_bytes);
+  const bool is_varying = options_.lengths != "fixed" || !options_.length_schedule.empty();
+  arena_ = setup_.device->make_arena(is_varying ? most + most / 4 : most, options_.guard);
+  arena_->resize(bytes);
+  fit_arena(bytes);
+}
+
+// All of the budget may be used, and nothing above it can be. Without one, the arena only grows.
+void Trainer::Impl::fit_arena(std::int64_t least) {
+  const std::int64_t bytes = budget() ? std::min(*budget(), arena_->capacity()) : std::max(least, arena_->bytes());
+  if (bytes != arena_->bytes()) arena_->resize(bytes);
 }
 
 Stepper& Trainer::Impl::stepper_for(std::int64_t length) {
   const BatchShape shape{setup_.shape.batch, length > 0 ? length : setup_.shape.length};
-  Stepper* known = steppers_.find(shape);
-  return known != nullptr ? *known : add_stepper(shape);
+  if (Stepper* known = steppers_.find(shape)) {
+    steering_.fit(*known, budget());
+    return *known;
+  }
+  auto program = prepare_length(setup_, options_, shape.length);
+  steering_.scale_guesses(*program);
+  StateLayout layout = shared_layout(graph(), first().plan(), program->graph);
+  Steering::NewPlan plan = steering_.plan_new(shape, *program, layout, budget());
+  fit_arena(plan.plan.peak_bytes);
+  return add_stepper(shape, std::move(program), std::move(layout), std::move(plan));
 }
 
-Stepper& Trainer::Impl::add_stepper(BatchShape shape) {
-  auto program = prepare_length(setup_, options_, shape.length);
-  StateLayout layout = shared_layout(graph(), first().plan(), program->graph);
-  Plan plan = new_shapes_.plan(*setup_.policy, {program->graph, program->costs, setup_.link, &layout}, setup_.budget,
-                               arena_->bytes(), shape.length);
-  return steppers_.add(std::make_unique<Stepper>(shape, std::move(program), std::move(plan), std::move(layout),
-                                                 *setup_.device, *arena_, spill_for()));
+Stepper& Trainer::Impl::add_stepper(BatchShape shape, std::shared_ptr<Program> program, StateLayout layout,
+                                    Steering::NewPlan plan) {
+  Stepper& out = steppers_.add(std::make_unique<Stepper>(shape, std::move(program), std::move(plan.plan),
+                                                         std::move(layout), *setup_.device, *arena_, spill_for()));
+  if (!plan.is_quick) out.steered.planned_for = budget().value_or(kNoBudget);
+  return out;
 }
 
 Stepper::SpillFor Trainer::Impl::spill_for() {
@@ -117,11 +144,6 @@ void Trainer::Impl::enter(Stepper& stepper) {
   if (active_ != nullptr && active_ != &stepper) active_->leave();
   active_ = &stepper;
   stepper.enter();
-}
-
-// A budget that makes the policy choose by time.
-bool Trainer::Impl::learns() const {
-  return setup_.policy->wants_times() && setup_.budget && *setup_.budget < setup_.store_all_bytes;
 }
 
 EvalReport Trainer::Impl::evaluate() {
@@ -157,16 +179,17 @@ Summary Trainer::Impl::summary() const {
           .policy = options_.policy,
           .steps = step_,
           .batch = setup_.spec.batch(),
-          .budget_bytes = setup_.budget,
+          .budget_bytes = budget(),
           .peak_bytes = peak_,
           .store_all_bytes = setup_.store_all_bytes,
           .state_bytes = first().plan().state_bytes,
-          .min_budget_bytes = setup_.min_bytes,
+          .min_budget_bytes = budget_.minimum(),
           .violations = violations_,
           .median_step_ms = times_.median(),
+          .steering_share = training_ms_ > 0 ? (steering_ms_ + steering_.overhead_ms()) / training_ms_ : 0,
           .rss_peak_bytes = rss_peak(),
           .planning_ms = setup_.planning_ms,
-          .plans = plans_,
+          .plan_swaps = steering_.swaps(),
           .replays = replays_,
           .numerics_id = setup_.program->numerics_id,
           .context_bytes = setup_.device->context_bytes(),
@@ -198,6 +221,19 @@ std::vector<LayerReport> Trainer::Impl::profile(int steps) {
     for (std::size_t k = 0; k < ms.size(); ++k) sum[k] += ms[k] / steps;
   }
   return profile_by_layer(*stepper.program(), stepper.plan(), sum);
+}
+
+void Trainer::Impl::record(int steps, const std::string& path) {
+  RecordingWriter writer(path, model().name());
+  recorder_ = &writer;
+  try {
+    for (int i = 0; i < steps; ++i) advance();
+  } catch (...) {
+    recorder_ = nullptr;
+    throw;
+  }
+  recorder_ = nullptr;
+  writer.commit();
 }
 
 void Trainer::Impl::refuse_what_does_not_fit(std::int64_t bytes) const {
@@ -250,8 +286,12 @@ EvalReport Trainer::evaluate() { return impl_->evaluate(); }
 void Trainer::save(const std::string& path) const { impl_->save(path); }
 void Trainer::checkpoint() const { impl_->checkpoint(); }
 void Trainer::write_trace(const std::string& path) const { impl_->write_trace(path); }
+std::int64_t Trainer::set_budget(std::string_view text) { return impl_->set_budget(text); }
+std::int64_t Trainer::resident_bytes() const { return impl_->resident_bytes(); }
 Summary Trainer::summary() const { return impl_->summary(); }
+std::string Trainer::learnt() const { return impl_->learnt(); }
 PlanReport Trainer::plan() const { return impl_->plan(); }
 std::vector<LayerReport> Trainer::profile(int steps) { return impl_->profile(steps); }
+void Trainer::record(int steps, const std::string& path) { impl_->record(steps, path); }
 
 }  // namespace neap

@@ -7,12 +7,15 @@
 #include <vector>
 
 #include "neap/train.h"
+#include "policy/lifetime/recording.h"
 #include "runtime/tracer.h"
 #include "train/batch_source.h"
+#include "train/budget_control.h"
 #include "train/evaluator.h"
 #include "train/new_shapes.h"
 #include "train/setup.h"
 #include "train/spilling.h"
+#include "train/steering.h"
 #include "train/steppers.h"
 
 namespace neap {
@@ -39,8 +42,12 @@ class Trainer::Impl {
   void checkpoint() const;
   void write_trace(const std::string& path) const;
   Summary summary() const;
+  std::string learnt() const { return setup_.policy->learnt(); }
   PlanReport plan() const;
   std::vector<LayerReport> profile(int steps);
+  void record(int steps, const std::string& path);
+  std::int64_t set_budget(std::string_view text) { return budget_.ask(text); }
+  std::int64_t resident_bytes() const { return arena_->resident_bytes(); }
 
  private:
   Stepper& first() { return steppers_.first(); }
@@ -50,20 +57,26 @@ class Trainer::Impl {
   void refuse_what_does_not_fit(std::int64_t bytes) const;
   void make_arena();
   Stepper& stepper_for(std::int64_t length);
-  Stepper& add_stepper(BatchShape shape);
+  Stepper& add_stepper(BatchShape shape, std::shared_ptr<Program> program, StateLayout layout, Steering::NewPlan plan);
   Stepper::SpillFor spill_for();
   void enter(Stepper& stepper);
   void write_inputs(Stepper& stepper);
   void run_step(Stepper& stepper);
   void run_calls(Stepper& stepper);
   void prepare_to_run_again(Stepper& stepper, const SpillLost& lost, int attempt);
-  void learn_costs(Stepper& stepper);
+  void do_without_spilling(Stepper& stepper, const SpillLost& lost);
   void use_new_plan(Stepper& stepper);
-  bool learns() const;
+  void observe(Stepper& stepper);
+  std::optional<std::int64_t> budget() const { return budget_.effective(); }
+  void steer();
+  void change_budget();
+  void fit_arena(std::int64_t least);
   void load_state();
 
   TrainOptions options_;
   Setup setup_;
+  BudgetControl budget_;
+  Steering steering_;
   std::unique_ptr<Arena> arena_;
   Steppers steppers_;
   NewShapes new_shapes_;
@@ -73,18 +86,19 @@ class Trainer::Impl {
   std::shared_ptr<SpillFaults> faults_;  // null: none
   SpillCounters last_;                   // of the last step
   std::int64_t replays_ = 0;
-  std::int64_t plans_ = 1;          // used so far
+  std::string note_;                // for the next report
   std::unique_ptr<Tracer> tracer_;  // null: no trace is wanted
+  RecordingWriter* recorder_ = nullptr;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<BatchSource> batches_;
-  static constexpr std::int64_t kTimedStep = 2;  // the first one pays for cold memory
   std::int64_t step_ = 0;
-  std::int64_t steps_here_ = 0;  // without those before a resume
   std::int64_t peak_ = 0;
   std::int64_t violations_ = 0;
   double lr_ = 0;
   float loss_ = 0;
   StepTimes times_;
+  double training_ms_ = 0;
+  double steering_ms_ = 0;  // of this thread, planning apart
 };
 
 }  // namespace neap

@@ -53,21 +53,21 @@ NEAP_VM RandomWords vphilox(std::uint64_t key, std::uint64_t index, std::uint64_
     c[2][odd] = stream - vq{};
     c[3][odd] = (stream >> 32) - vq{};
   }
-  std::uint32_t k0 = static_cast<std::uint32_t>(key);
-  std::uint32_t k1 = static_cast<std::uint32_t>(key >> 32);
+  vq k0 = key - vq{};
+  vq k1 = (key >> 32) - vq{};
 #pragma GCC unroll 10
   for (int round = 0; round < 10; ++round) {
 #pragma GCC unroll 2
     for (int odd = 0; odd < 2; ++odd) {
       const vq a = low_product(c[0][odd], 0xD2511F53U - vq{});
       const vq b = low_product(c[2][odd], 0xCD9E8D57U - vq{});
-      c[0][odd] = xor3(b >> 32, c[1][odd], k0 - vq{});
+      c[0][odd] = xor3(b >> 32, c[1][odd], k0);
       c[1][odd] = b;
-      c[2][odd] = xor3(a >> 32, c[3][odd], k1 - vq{});
+      c[2][odd] = xor3(a >> 32, c[3][odd], k1);
       c[3][odd] = a;
     }
-    k0 += 0x9E3779B9U;
-    k1 += 0xBB67AE85U;
+    k0 = k0 + 0x9E3779B9U;
+    k1 = k1 + 0xBB67AE85U;
   }
   RandomWords words;
   for (int w = 0; w < 4; ++w) {

@@ -28,6 +28,9 @@ void put_event(const AllocationEvent& e, Turn turn, float* out) {
   *out++ = log_of(1.0 + turn.from_start) / 4;
   *out++ = log_of(1.0 + turn.from_end) / 4;
   *out++ = log_of(1.0 + turn.from_start + turn.from_end) / 4;
+  // What is worth keeping, moving or making again changes at a size, mostly at a power of two.
+  constexpr std::size_t kFirstMark = 6;
+  for (std::size_t mark = 0; mark < kSizeMarks; ++mark) *out++ = e.bytes >> (kFirstMark + mark) != 0 ? 1.0F : 0.0F;
   for (std::uint8_t phase = 0; phase < 3; ++phase) *out++ = e.phase == phase ? 1.0F : 0.0F;
 }
 
@@ -45,20 +48,11 @@ std::int32_t row(std::uint32_t hash, std::int32_t rows) {
   return static_cast<std::int32_t>(hash % static_cast<std::uint32_t>(rows));
 }
 
-std::int32_t size_class(std::int64_t bytes) {
-  return static_cast<std::int32_t>(2 * std::log2(static_cast<double>(std::max<std::int64_t>(1, bytes))));
-}
-
 }  // namespace
 
-bool Sequence::is_settled() const {
-  return std::ranges::all_of(certain, [](float x) { return x == 1; });
-}
-
 std::int64_t Sequence::bytes() const {
-  const std::size_t floats =
-      numbers.size() + base.size() + certain.size() + doubted.size() + last.size() + target.size();
-  return static_cast<std::int64_t>(4 * (floats + op.size() + layer.size() + site.size() + size_class.size()));
+  const std::size_t floats = numbers.size() + base.size() + known.size() + last.size() + target.size();
+  return static_cast<std::int64_t>(4 * (floats + op.size() + layer.size() + site.size()));
 }
 
 Sequence sequence_of(std::span<const AllocationEvent> step, const SiteHistory* history) {
@@ -78,11 +72,8 @@ Sequence sequence_of(std::span<const AllocationEvent> step, const SiteHistory* h
     out.op.push_back(row(e.op, kOpRows));
     out.layer.push_back(row(e.layer, kLayerRows));
     out.site.push_back(row(e.site, kSiteRows));
-    out.size_class.push_back(size_class(e.bytes));
     out.base.push_back(base);
-    const bool is_proven = is_known && estimates[best].is_proven();
-    out.certain.push_back(is_proven ? 1.0F : 0.0F);
-    out.doubted.push_back(is_known && !is_proven ? 1.0F : 0.0F);
+    out.known.push_back(is_known ? 1.0F : 0.0F);
     out.last.push_back(last.is_known ? log_of(last.ticks) : kUnknownLog);
   }
   return out;
@@ -100,8 +91,7 @@ Sequence without_history(const Sequence& sequence) {
     std::fill_n(out.numbers.data() + i * kNumbers + kEventNumbers, kHistoryNumbers, 0.0F);
   }
   std::ranges::fill(out.base, kUnknownLog);
-  std::ranges::fill(out.certain, 0.0F);
-  std::ranges::fill(out.doubted, 0.0F);
+  std::ranges::fill(out.known, 0.0F);
   return out;
 }
 

@@ -15,13 +15,6 @@ double whole(double ticks) { return std::max(1.0, std::round(ticks)); }
 
 }  // namespace
 
-bool Estimate::is_proven() const {
-  // The error of the first test fades below this only if all since were right.
-  constexpr int kEnough = 4;
-  constexpr double kRight = 1e-3;
-  return is_known && tests >= kEnough && error < kRight;
-}
-
 std::size_t best_of(const Estimates& estimates) {
   std::size_t best = kGuesses;
   for (std::size_t i = 0; i < kGuesses; ++i) {

@@ -28,8 +28,6 @@ struct Estimate {
   double ticks = 0;
   double error = 1;  // |ln(truth / guess)| at this place, recent ones weigh more
   int tests = 0;     // guesses that could be checked so far
-
-  bool is_proven() const;  // right to the tick in all recent tests
 };
 
 enum class Guess : std::uint8_t {

@@ -33,7 +33,7 @@ class LstmPredictor::Inside {
   void predict(std::span<const AllocationEvent> step, std::span<Lifetime> out) {
     adopt(background_.result());
     const Sequence sequence = sequence_for(step);
-    if (weights_.empty() || sequence.is_settled()) {
+    if (weights_.empty()) {
       predict_base(sequence, out);
     } else {
       net_.predict(sequence, out);

@@ -16,7 +16,7 @@ struct LifetimeOptions {
   bool uses_history = true;   // false: from the event and its place in the step alone
   std::size_t window = 32;    // steps that are remembered
   std::size_t first = 8;      // steps before the first training
-  int updates = 1500;         // of one training
+  int updates = 2500;         // of one training
   bool in_background = true;  // on a thread of lowest priority; false: inside observe()
   std::uint64_t seed = 0;
 };

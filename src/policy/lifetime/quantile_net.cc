@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::int64_t kSteps = 64;  // events a run
 constexpr std::int64_t kLanes = 8;   // sequences that train side by side
+constexpr double kSharpness = 4;     // of trust: a guess is mostly right or wrong, seldom half right
 
 Value weights_of(Builder& g, double (*of)(double)) {
   std::array<float, kQuantiles.size()> values{};
@@ -39,12 +40,10 @@ void add_pinball(Builder& g, Value predicted, std::int64_t lanes) {
 
 void build(Builder& g, std::int64_t lanes) {
   const auto ids = [&](const char* name, std::int32_t rows, std::int64_t width) {
-    return embedding(g, name, g.input(std::string(name) + ".id", DType::kI32, {kSteps, lanes}), rows, width, 0.3);
+    return embedding(g, name, g.input(std::string(name) + ".id", DType::kI32, {kSteps, lanes}), rows, width, 0.03);
   };
   const Value numbers = g.input("numbers", DType::kF32, {kSteps, lanes, static_cast<std::int64_t>(kNumbers)});
-  const Value x = g("concat",
-                    {numbers, ids("op", kOpRows, 4), ids("layer", kLayerRows, 4), ids("site", kSiteRows, 8),
-                     ids("size", kSizeRows, 4)},
+  const Value x = g("concat", {numbers, ids("op", kOpRows, 4), ids("layer", kLayerRows, 4), ids("site", kSiteRows, 8)},
                     {{"axis", std::int64_t{2}}});
   const Shape state = {lanes, kLifetimeUnits};
   const RecurrentOutput lstm_out =
@@ -57,8 +56,9 @@ void build(Builder& g, std::int64_t lanes) {
     return g("slice", {head}, {{"axes", Ints{2}}, {"starts", Ints{from}}, {"ends", Ints{from + kCount}}});
   };
   const Value said = g("add", {part(0), g.scalar(kUnknownLog)});
-  const Value trust = g("add", {g("mul", {g("sigmoid", {part(kCount)}), number("doubted")}), number("certain")});
-  const Value predicted = g("add", {said, g("mul", {trust, g("sub", {number("base"), said})})});
+  const Value trust = g("sigmoid", {g("mul", {part(kCount), g.scalar(kSharpness)})});
+  const Value correction = g("mul", {g("mul", {trust, number("known")}), g("sub", {number("base"), said})});
+  const Value predicted = g("add", {said, correction});
   g.output("quantiles", predicted);
   g.output("h_n", lstm_out.h_n[0]);
   g.output("c_n", lstm_out.c_n[0]);
@@ -88,10 +88,8 @@ class Inputs {
         op_(network.integers("op.id")),
         layer_(network.integers("layer.id")),
         site_(network.integers("site.id")),
-        size_(network.integers("size.id")),
         base_(network.floats("base")),
-        certain_(network.floats("certain")),
-        doubted_(network.floats("doubted")) {}
+        known_(network.floats("known")) {}
 
   // Events of `s` from `first` on; the number of them.
   std::size_t put(const Sequence& s, std::size_t first, std::size_t lane) {
@@ -109,10 +107,8 @@ class Inputs {
       op_[to] = is_there ? s.op[from] : 0;
       layer_[to] = is_there ? s.layer[from] : 0;
       site_[to] = is_there ? s.site[from] : 0;
-      size_[to] = is_there ? s.size_class[from] : 0;
       base_[to] = is_there ? s.base[from] : 0;
-      certain_[to] = is_there ? s.certain[from] : 0;
-      doubted_[to] = is_there ? s.doubted[from] : 0;
+      known_[to] = is_there ? s.known[from] : 0;
     }
     return count;
   }
@@ -120,14 +116,20 @@ class Inputs {
  private:
   std::size_t lanes_;
   std::span<float> numbers_;
-  std::span<std::int32_t> op_, layer_, site_, size_;
-  std::span<float> base_, certain_, doubted_;
+  std::span<std::int32_t> op_, layer_, site_;
+  std::span<float> base_, known_;
 };
 
+// Whole ticks. The outer quantiles are half a percent further out, then rounded; a third of a tick changes nothing.
 Lifetime lifetime_of(std::array<float, 3> logs) {
+  constexpr double kMargin = 0.005;
+  constexpr double kThird = 1.0 / 3;
+  constexpr double kLargestLog = 20;
   std::ranges::sort(logs);
-  const auto ticks = [](float log) { return std::max(1.0, std::round(std::exp(std::min(20.0, double{log})))); };
-  return {.p10 = ticks(logs[0]), .p50 = ticks(logs[1]), .p90 = ticks(logs[2])};
+  const auto ticks = [&](std::size_t q) { return std::exp(std::min(kLargestLog, double{logs[q]})); };
+  return {.p10 = std::max(1.0, std::floor(ticks(0) * (1 - kMargin) + kThird)),
+          .p50 = std::max(1.0, std::round(ticks(1))),
+          .p90 = std::max(1.0, std::ceil(ticks(2) * (1 + kMargin) - kThird))};
 }
 
 // Sequences in lanes, side by side. A lane whose sequence is over takes the next one of the shuffled list, and its
@@ -138,7 +140,7 @@ class Lanes {
       : network_(network), inputs_(network, kLanes), options_(options), random_(mix(options.seed, hash_text("fit"))) {
     for (const Sequence* s : steps) {
       blind_.push_back(without_history(*s));
-      if (options.uses_history && !s->is_settled()) seen_.push_back(s);
+      if (options.uses_history) seen_.push_back(s);
     }
   }
 
@@ -225,7 +227,10 @@ void QuantileNet::predict(const Sequence& step, std::span<Lifetime> out) {
 
 void predict_base(const Sequence& step, std::span<Lifetime> out) {
   require(out.size() == step.size(), "one lifetime an event");
-  for (std::size_t i = 0; i < step.size(); ++i) out[i] = lifetime_of({step.base[i], step.base[i], step.base[i]});
+  for (std::size_t i = 0; i < step.size(); ++i) {
+    const double ticks = std::round(std::exp(step.base[i]));
+    out[i] = {.p10 = ticks, .p50 = ticks, .p90 = ticks};
+  }
 }
 
 FitResult fit(const std::vector<const Sequence*>& steps, const NetworkWeights& start, const FitOptions& options,

@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "core/file.h"
 #include "graph/graph.h"
 #include "neap/error.h"
 
@@ -85,24 +83,27 @@ std::string model_of(const Json& line) {
   return model->get<std::string>();
 }
 
-std::string text_of(const RecordedStep& step) {
-  require(!step.events.empty() && step.events.size() == step.lifespans.size(), "a step with its lifespans");
-  std::string out = fmt::format(R"({{"length":{},"ticks":{},"events":[)", step.events[0].length, step.events[0].ticks);
-  for (std::size_t i = 0; i < step.events.size(); ++i) {
-    const AllocationEvent& e = step.events[i];
-    out += fmt::format("{}[{},{},{},{},{},{},{}]", i > 0 ? "," : "", e.site, e.layer, e.op, e.phase, e.bytes, e.tick,
-                       step.lifespans[i]);
-  }
-  return out + "]}\n";
-}
-
 }  // namespace
 
+RecordingWriter::RecordingWriter(const std::filesystem::path& path, const std::string& model) : file_(path) {
+  file_.write(Json{{kMark, kVersion}, {"model", model}}.dump() + "\n");
+}
+
+void RecordingWriter::add(std::span<const AllocationEvent> step, std::span<const Tick> lifespans) {
+  require(!step.empty() && step.size() == lifespans.size(), "a step with its lifespans");
+  std::string line = fmt::format(R"({{"length":{},"ticks":{},"events":[)", step[0].length, step[0].ticks);
+  for (std::size_t i = 0; i < step.size(); ++i) {
+    const AllocationEvent& e = step[i];
+    line += fmt::format("{}[{},{},{},{},{},{},{}]", i > 0 ? "," : "", e.site, e.layer, e.op, e.phase, e.bytes, e.tick,
+                        lifespans[i]);
+  }
+  file_.write(line + "]}\n");
+}
+
 void write_recording(const std::filesystem::path& path, const Recording& recording) {
-  AtomicFile file(path);
-  file.write(Json{{kMark, kVersion}, {"model", recording.model}}.dump() + "\n");
-  for (const RecordedStep& step : recording.steps) file.write(text_of(step));
-  file.commit();
+  RecordingWriter writer(path, recording.model);
+  for (const RecordedStep& step : recording.steps) writer.add(step.events, step.lifespans);
+  writer.commit();
 }
 
 Recording read_recording(const std::filesystem::path& path) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/file.h"
 #include "pool/predictor.h"
 
 namespace neap {
@@ -24,7 +25,18 @@ struct Recording {
   friend bool operator==(const Recording&, const Recording&) = default;
 };
 
-// Replaces the file as a whole, or not at all.
+// Writes step by step; without commit() nothing changes, whatever happens.
+class RecordingWriter {
+ public:
+  // UserError when the file cannot be written.
+  RecordingWriter(const std::filesystem::path& path, const std::string& model);
+  void add(std::span<const AllocationEvent> step, std::span<const Tick> lifespans);
+  void commit() { file_.commit(); }
+
+ private:
+  AtomicFile file_;
+};
+
 void write_recording(const std::filesystem::path& path, const Recording& recording);
 
 // UserError names file, line and what is wrong with it.

@@ -33,6 +33,7 @@ class Agent {
   void reinforce(const Chain& chain, const Choices& choices, std::span<const double> rewards);
 
   const std::vector<Choice>& offered() const { return offered_; }
+  const Reward& reward() const { return options_.reward; }
   std::int64_t bytes() const;  // of its table
 
   // The table as text, for another run; UserError names what is wrong with it.

@@ -1,0 +1,154 @@
+#include "policy/adaptive.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "graph/op.h"
+#include "observe/ceilings.h"
+#include "plan/simulate.h"
+#include "policy/search.h"
+
+namespace neap {
+namespace {
+
+using q_learning::Chain;
+using q_learning::ChainLayer;
+using q_learning::Choice;
+using q_learning::Choices;
+
+constexpr std::int64_t kWork = 200'000;  // of the search that fits the agent's choices to the budget
+
+bool is_kept(const Recompute& r, TensorId id) { return r.is_used(id) && r.store_all[r.first_wait(id)] == kThrough; }
+
+ChainLayer layer_of(const Recompute& r, const Layer& layer, std::int64_t input_bytes) {
+  const Graph& graph = r.problem.graph;
+  ChainLayer out{.input_bytes = static_cast<double>(input_bytes), .ms = layer.ms};
+  double traffic = 0;
+  for (const NodeId id : layer.nodes) {
+    const Node& node = graph.at(id);
+    traffic += traffic_of(call_of(graph, node));
+    for (const TensorId output : node.outputs) {
+      if (!is_kept(r, output)) continue;
+      const auto bytes = static_cast<double>(r.bytes_of(output));
+      const bool is_boundary = std::find(layer.boundary.begin(), layer.boundary.end(), output) != layer.boundary.end();
+      if (is_boundary) continue;  // the next layer's input
+      out.inside_bytes += bytes;
+      if (!node.op->cheap) continue;
+      out.cheap_bytes += bytes;
+      out.cheap_ms += r.ms_of(id);
+    }
+  }
+  const double ceiling = measure_ceilings().bytes_per_second * 1e-3;  // a millisecond
+  out.bandwidth = std::min(1.0, traffic / std::max(layer.ms, 1e-6) / ceiling);
+  return out;
+}
+
+void drop_cheap(const Recompute& r, const Layer& layer, Retention& retention) {
+  const Position begin = backward_begins(r, std::span(&layer, 1));
+  for (const NodeId id : layer.nodes) {
+    const Node& node = r.problem.graph.at(id);
+    if (!node.op->cheap) continue;
+    for (const TensorId output : node.outputs) {
+      if (is_kept(r, output)) retention[r.first_wait(output)] = begin;
+    }
+  }
+}
+
+}  // namespace
+
+Chain chain_of(const Recompute& r, std::span<const Layer> layers, std::int64_t budget) {
+  Chain out;
+  std::int64_t input_bytes = 0;
+  for (const Layer& layer : layers) {
+    out.layers.push_back(layer_of(r, layer, input_bytes));
+    input_bytes = layer.boundary_bytes;
+  }
+  // What the plan needs beside the activations that it keeps: state, gradients, workspaces at the fullest moment.
+  const auto stored = static_cast<double>(footprint_of(r, r.store_all).bytes);
+  out.budget = static_cast<double>(budget) - (stored - out.total_bytes());
+  return out;
+}
+
+Retention retention_of(const Recompute& r, std::span<const Layer> layers, const Choices& choices) {
+  Granularities granularities(layers.size(), kStoreAll);
+  std::vector<std::size_t> cheap;
+  std::size_t at = 0;
+  for (const Choice& choice : choices) {
+    if (choice.kind == Choice::Kind::kCheap) cheap.push_back(at);
+    if (choice.kind != Choice::Kind::kEvery) {
+      ++at;
+      continue;
+    }
+    const std::size_t end = std::min(layers.size(), at + static_cast<std::size_t>(choice.every));
+    for (; at < end; ++at) granularities[at] = choice.every;
+  }
+  Retention out = retention_of(r, layers, granularities);
+  for (const std::size_t i : cheap) drop_cheap(r, layers[i], out);
+  return out;
+}
+
+AdaptivePolicy::AdaptivePolicy(q_learning::AgentOptions options, const std::string& learnt)
+    : agent_(std::move(options)) {
+  if (learnt.empty()) return;
+  std::istringstream in(learnt);
+  agent_.load(in);
+}
+
+std::string AdaptivePolicy::learnt() const {
+  const std::lock_guard lock(mutex_);
+  std::ostringstream out;
+  agent_.save(out);
+  return out.str();
+}
+
+Plan AdaptivePolicy::smallest(const PlanningProblem& problem) const { return oracle_policy().smallest(problem); }
+
+std::optional<Plan> AdaptivePolicy::first(const PlanningProblem& problem, std::int64_t budget) const {
+  const Recompute r(problem);
+  const std::vector<Layer> layers = find_layers(r);
+  Plan plan = plan_of(r, retention_of(r, layers, Granularities(layers.size(), 1)));
+  return plan.peak_bytes <= budget ? std::optional(std::move(plan)) : within(problem, budget);
+}
+
+std::optional<AdaptivePolicy::Proposal> AdaptivePolicy::propose(const PlanningProblem& problem,
+                                                                std::int64_t budget) const {
+  const Recompute r(problem);
+  const std::vector<Layer> layers = find_layers(r);
+  const Chain chain = chain_of(r, layers, budget);
+  if (!run_.empty()) {  // times are new: what the choices that run have cost
+    std::vector<double> rewards;
+    std::size_t at = 0;
+    for (const Choice& choice : run_) {
+      const q_learning::Effect e = effect_of(chain, at, choice);
+      rewards.push_back(reward_of(agent_.reward(), chain, e));
+      at += e.layers;
+    }
+    if (at == chain.layers.size()) agent_.reinforce(chain, run_, rewards);
+  }
+  agent_.learn(chain);
+  const std::optional<Choices> choices = agent_.propose(chain, true);
+  if (!choices) return std::nullopt;
+  // The chain is a simplification: the plan itself says what the choices take, and is brought within the budget.
+  Search search(r, layers, kWork);
+  Candidate found = search.judge(retention_of(r, layers, *choices), budget);
+  if (found.footprint.bytes > budget) found = search.drop_until(std::move(found), budget);
+  if (found.footprint.bytes > budget) return std::nullopt;
+  found = search.keep_while(std::move(found), budget);
+  Plan plan = plan_of(r, found.retention);
+  if (plan.peak_bytes > budget) return std::nullopt;
+  const double ms = simulate(plan, problem.costs, problem.link).ms;
+  return Proposal{.plan = std::move(plan), .ms = ms, .choices = *choices};
+}
+
+std::optional<Plan> AdaptivePolicy::within(const PlanningProblem& problem, std::int64_t budget) const {
+  const std::lock_guard lock(mutex_);
+  std::optional<Plan> exact = oracle_policy().within(problem, budget);
+  if (!exact) return exact;
+  std::optional<Proposal> proposal = propose(problem, budget);
+  run_.clear();
+  if (!proposal || proposal->ms >= simulate(*exact, problem.costs, problem.link).ms) return exact;
+  run_ = std::move(proposal->choices);
+  return std::move(proposal->plan);
+}
+
+}  // namespace neap

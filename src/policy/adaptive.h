@@ -1,0 +1,47 @@
+// The adaptive policy: a Q-learning agent chooses each layer's granularity. The exact plan teaches it, is what it is
+// measured against, and runs whenever the agent knows nothing faster.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "policy/layers.h"
+#include "policy/policy.h"
+#include "policy/q_learning/agent.h"
+
+namespace neap {
+
+// The layers as the agent sees them. The budget is what is left for activations when everything else has its place.
+q_learning::Chain chain_of(const Recompute& r, std::span<const Layer> layers, std::int64_t budget);
+
+// What the agent's choices keep.
+Retention retention_of(const Recompute& r, std::span<const Layer> layers, const q_learning::Choices& choices);
+
+class AdaptivePolicy final : public Policy {
+ public:
+  // `learnt` is the text of an agent's table; empty: it starts from nothing.
+  AdaptivePolicy(q_learning::AgentOptions options, const std::string& learnt);
+
+  std::string_view name() const override { return "adaptive"; }
+  Plan smallest(const PlanningProblem& problem) const override;
+  // Every layer at granularity 1 where that fits: the first steps profile, and nobody knows yet what is dear.
+  std::optional<Plan> first(const PlanningProblem& problem, std::int64_t budget) const override;
+  std::optional<Plan> within(const PlanningProblem& problem, std::int64_t budget) const override;
+  std::string learnt() const override;
+  std::int64_t own_bytes() const override { return agent_.bytes(); }
+
+ private:
+  struct Proposal {
+    Plan plan;
+    double ms = 0;
+    q_learning::Choices choices;
+  };
+  std::optional<Proposal> propose(const PlanningProblem& problem, std::int64_t budget) const;
+
+  // Planning happens on one thread at a time, but not always on the same.
+  mutable std::mutex mutex_;
+  mutable q_learning::Agent agent_;
+  mutable q_learning::Choices run_;  // the agent's, while its plan runs; empty: the exact plan does
+};
+
+}  // namespace neap

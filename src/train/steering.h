@@ -1,0 +1,73 @@
+// Keeps the plans of a run good: learns costs from timed steps, has better plans made, swaps them in between steps.
+// When a plan is swapped changes no bit of any result.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "neap/train.h"
+#include "train/controller.h"
+#include "train/drift.h"
+#include "train/setup.h"
+#include "train/steppers.h"
+
+namespace neap {
+
+// A quick plan for a shape that was never seen, from what others have shown; none: it has none to offer.
+using ShapePlanner =
+    std::function<std::optional<Plan>(const PlanningProblem&, const BatchShape&, std::optional<std::int64_t> budget)>;
+
+class Steering {
+ public:
+  using Budget = std::optional<std::int64_t>;
+
+  // `coming`: budgets that are known to come.
+  Steering(Setup& setup, bool is_synchronous, std::vector<std::int64_t> coming)
+      : setup_(setup), coming_(std::move(coming)), controller_(is_synchronous) {}
+
+  // Asked before the policy is, whose plan then comes later.
+  void ask_first(ShapePlanner planner) { shape_planner_ = std::move(planner); }
+
+  // The plan for a new shape: within the budget, or the smallest. `is_quick`: not the policy's, which is to come.
+  struct NewPlan {
+    Plan plan;
+    bool is_quick = false;
+  };
+  NewPlan plan_new(const BatchShape& shape, const Program& program, const StateLayout& layout, const Budget& budget);
+  // Guesses for a new program, by what the measured ones took.
+  void scale_guesses(Program& program) const;
+
+  // Between steps: the plans that have come. What could not be planned goes to `problems`.
+  void swap_in(Steppers& steppers, const Arena& arena, const Budget& budget, std::string& problems);
+  // Between steps: gives the stepper a plan within the budget, if it has none.
+  void fit(Stepper& stepper, const Budget& budget);
+
+  // Whether the stepper's next step should be timed.
+  bool wants_times(const Stepper& stepper, const Budget& budget) const;
+  // After a step that took `ms`, and its instructions `timed` (empty: they were not timed).
+  void after_step(Stepper& stepper, Steppers& steppers, double ms, const std::vector<double>& timed, const Link& link,
+                  const Budget& budget);
+
+  // Has another plan made beside training, from what is known by now.
+  void ask(Stepper& stepper, const Budget& budget);
+  // Between steps, or before a step is run again.
+  void swap(Stepper& stepper, Plan plan, const Budget& budget);
+
+  std::int64_t swaps() const { return swaps_; }
+  double overhead_ms() const { return controller_.overhead_ms(); }
+
+ private:
+  bool is_on(const Budget& budget) const;
+  void learn(Stepper& stepper, const std::vector<double>& timed);
+
+  Setup& setup_;
+  std::vector<std::int64_t> coming_;
+  ShapePlanner shape_planner_;
+  Controller controller_;
+  Drift drift_;
+  double pace_ = 1;  // measured over guessed time
+  std::int64_t swaps_ = 0;
+};
+
+}  // namespace neap
