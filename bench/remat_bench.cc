@@ -1,5 +1,5 @@
-// Abstract problems: DTR's rule against ours. `remat_bench [SCALE [FILE.json ...]] > bench/REMAT.md`. Traces are made up in
-// tests/remat and the same in every run; files bring their own.
+// Abstract problems: DTR's rule against ours. `remat_bench [SCALE [FILE.json ...]] > bench/REMAT.md`. Traces are made
+// up in tests/remat and the same in every run; files bring their own.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -57,7 +57,8 @@ int main(int argc, char** argv) {
   const double scale = argc > 1 ? std::strtod(argv[1], nullptr) : 1;
   fmt::print(
       "# Rematerialisation of abstract problems\n\nWritten by `build/bench/remat_bench > bench/REMAT.md`, on one core. "
-      "Times are over running every op once, bytes over\nthe eager peak. `gap`: at most so far above the optimum, proven. "
+      "Times are over running every op once, bytes over\nthe eager peak. `gap`: at most so far above the optimum, "
+      "proven. "
       "`least`: the smallest budget that is reached.\n\n"
       "| trace | ops | budget | sqrt | greedy | DTR | Neap | Neap / DTR | gap | least, DTR | least, Neap | seconds |\n"
       "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n");

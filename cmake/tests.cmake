@@ -58,9 +58,14 @@ file(GLOB sources CONFIGURE_DEPENDS models/*_test.cc)
 neap_test(models cpu ${sources})
 file(GLOB sources CONFIGURE_DEPENDS tests/*.cc)
 neap_test(whole cpu ${sources})
-target_compile_definitions(test_whole PRIVATE NEAP_PROGRAM="${CMAKE_BINARY_DIR}/neap")
 target_link_libraries(test_whole PRIVATE remat_traces)
-add_dependencies(test_whole neap)
+# Whole models under every policy: too long for the sanitized run.
+file(GLOB sources CONFIGURE_DEPENDS tests/long/*.cc)
+neap_test(long long ${sources} tests/program.cc)
+foreach(name whole long)
+  target_compile_definitions(test_${name} PRIVATE NEAP_PROGRAM="${CMAKE_BINARY_DIR}/neap")
+  add_dependencies(test_${name} neap)
+endforeach()
 
 # A program of its own, whose malloc counts. The sanitizers bring a malloc of their own, and checks allocate.
 if(NOT NEAP_CHECKED)

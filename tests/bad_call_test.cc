@@ -70,6 +70,18 @@ TEST(BadCall, BudgetBelowTheMinimum) {
   expect_refused("plan mlp --budget 1KiB --json /dev/null", "minimum", 3);
 }
 
+TEST(BadCall, Agent) {
+  expect_refused("train mlp --every 1", "every 1");
+  expect_refused("train mlp --every two", "--every");
+  expect_refused("train mlp --reward applause", "applause");
+  expect_refused("train mlp --reward-weights 1,2", "time,memory,bandwidth");
+  expect_refused("train mlp --reward-weights 1,-2,0", "not negative");
+  expect_refused("train mlp --explore 2", "--explore");
+  expect_refused("train mlp --learnt /no/such/file", "/no/such/file");
+  expect_refused("train mlp --learnt /dev/null", "cannot be read");
+  expect_refused("train mlp --learnt /etc/passwd", "none of neap's");
+}
+
 TEST(BadCall, Compare) {
   expect_refused("compare mlp --policies store-all,hope", "hope");
   expect_refused("compare mlp --budgets 50%,some", "some");

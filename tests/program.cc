@@ -39,8 +39,8 @@ void write_text(const std::string& path, const std::string& text) { std::ofstrea
 
 Outcome run_neap(const std::string& arguments, const std::string& before) {
   const ScratchFolder folder;
-  const std::string command =
-      before + " " NEAP_PROGRAM " " + arguments + " >" + (folder / "out") + " 2>" + (folder / "err") + " </dev/null";
+  const std::string command = "{ " + before + " " NEAP_PROGRAM " " + arguments + "\n} >" + (folder / "out") + " 2>" +
+                              (folder / "err") + " </dev/null";
   const int status = std::system(command.c_str());
   Outcome out;
   out.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

@@ -38,7 +38,7 @@ std::string write_trace(const ScratchFolder& folder, double share) {
 
 TEST(PlanProblem, AnswersWithAScheduleThatReplays) {
   const ScratchFolder folder;
-  const std::string file = write_trace(folder, 0.5);
+  const std::string file = write_trace(folder, 0.7);
   const remat::Problem p = remat::parse_problem(read_file(file), file);
   double least = 0;
   for (const char* policy : {"oracle", "adaptive", "greedy", "dtr"}) {
@@ -86,7 +86,7 @@ TEST(PlanProblem, WritesAModelAsAProblem) {
   const ScratchFolder folder;
   const Outcome out = run_neap("plan cnn --batch 8 --problem-out " + (folder / "m.json"));
   ASSERT_EQ(out.status, 0) << out.err;
-  const Outcome o = run_neap("plan --problem " + (folder / "m.json") + " --budget 80% --time-limit 1 --json -");
+  const Outcome o = run_neap("plan --problem " + (folder / "m.json") + " --budget 90% --time-limit 1 --json -");
   ASSERT_EQ(o.status, 0) << o.err;
   const remat::Problem p = remat::parse_problem(read_file(folder / "m.json"), "m.json");
   EXPECT_EQ(replay_by_name(p, json::parse(o.out).at("schedule")).error, "");

@@ -25,6 +25,14 @@ Json summary_of(const std::string& arguments) {
   return o.status == 0 ? lines_of(o.out).back() : Json::object();
 }
 
+// Ends the run with SIGKILL once it has written so many lines. `true` takes the redirections of run_neap().
+void kill_after(int lines, const std::string& arguments, const ScratchFolder& folder) {
+  const std::string pid = folder / "pid";
+  const std::string read = "head -n " + std::to_string(lines) + " >/dev/null";
+  run_neap(arguments + " --json - | (" + read + "; kill -9 $(cat " + pid + ")); true",
+           "sh -c 'echo $$ >" + pid + "; exec \"$@\"' sh");
+}
+
 constexpr const char* kTiny = "train cnn --data fashion-mnist --batch 16 --steps 6 --seed 3";
 
 TEST(Training, WritesTheJsonThatScriptsRelyOn) {
@@ -63,10 +71,8 @@ TEST(Training, ResumeGivesTheBitsOfAnUnbrokenRun) {
   const std::string run =
       "train cnn --data fashion-mnist --batch 16 --schedule cosine --checkpoint-every 3 --checkpoint " +
       (folder / "run");
-  // Killed at the eighth second at the latest, somewhere behind a checkpoint.
-  const Outcome killed =
-      run_neap(run + " --steps 10 --json - | (head -n 7 >/dev/null; pkill -9 -f '" + (folder / "run") + "')");
-  (void)killed;
+  kill_after(7, run + " --steps 10", folder);
+  ASSERT_TRUE(std::filesystem::exists(folder / "run/checkpoint.safetensors"));
   const Json resumed = summary_of(run + " --steps 10 --resume");
   EXPECT_EQ(resumed["weights_hash"], whole["weights_hash"]);
 }
@@ -109,20 +115,26 @@ TEST(Training, SpillingChangesNoBit) {
 // As a user would: another budget from another terminal.
 TEST(Training, ObeysBudgetsWhileItRuns) {
   const ScratchFolder folder;
-  const std::string run = "train lstm-lm:hidden=128,vocab=64 --batch 16 --length 64 --policy spill --steps 400";
+  const std::string run = "train lstm-lm:hidden=128,vocab=64 --batch 16 --length 64 --policy spill --steps 4000";
   const std::string json = folder / "run.json";
   const std::string script = folder / "tell.sh";
+  // Waits for steps, not for seconds: the machine may be busy.
   write_text(script,
              "pid=$1\n"
              "tell() { " NEAP_PROGRAM
              " budget $pid $1; echo $? $1; }\n"
-             "until " NEAP_PROGRAM
-             " budget $pid 100% 2>/dev/null; do sleep 0.02; kill -0 $pid || exit 1; done\n"
-             "sleep 0.2; tell min+5%; tell lots; sleep 0.5; tell 1KiB; sleep 0.3; tell 100%; sleep 0.3\n"
-             "kill -TERM $pid\n");
+             "lines() { wc -l < " +
+                 json +
+                 "; }\n"
+                 "steps() { end=$(($(lines) + $1)); until [ $(lines) -ge $end ]; do sleep 0.02; kill -0 $pid || exit "
+                 "1; done; }\n"
+                 "until " NEAP_PROGRAM
+                 " budget $pid 100% 2>/dev/null; do sleep 0.02; kill -0 $pid || exit 1; done\n"
+                 "steps 3; tell min+5%; tell lots; steps 3; tell 1KiB; steps 3; tell 100%; steps 8\n"
+                 "kill -TERM $pid\n");
   const std::string said = folder / "err";
   const Outcome o =
-      run_neap(run + " --json " + json + " >/dev/null 2>" + said + " & pid=$!; sh " + script + " $pid; wait $pid");
+      run_neap(run + " --json - >" + json + " 2>" + said + " & pid=$!; sh " + script + " $pid; wait $pid");
   ASSERT_EQ(o.status, 0) << read_file(said);
   EXPECT_NE(read_file(said).find("training goes on at the minimum"), std::string::npos) << read_file(said);
   const auto lines = lines_of(read_file(json));
@@ -148,9 +160,7 @@ TEST(Training, VaryingLengthsResumeAfterAKill) {
       "train gru-lm:hidden=32 --batch 4 --length 96 --lengths varying --steps 40 --data " + (folder / "t.txt");
   const Json whole = summary_of(run);
   const std::string kept = " --checkpoint-every 3 --checkpoint " + (folder / "run");
-  const std::string pid = folder / "pid";
-  run_neap(run + kept + " --json - | (head -n 11 >/dev/null; kill -9 $(cat " + pid + "))",
-           "sh -c 'echo $$ >" + pid + "; exec \"$@\"' sh");
+  kill_after(11, run + kept, folder);
   ASSERT_TRUE(std::filesystem::exists(folder / "run/checkpoint.safetensors"));
   const Json resumed = summary_of(run + kept + " --resume");
   EXPECT_EQ(resumed["weights_hash"], whole["weights_hash"]);

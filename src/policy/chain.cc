@@ -186,7 +186,8 @@ class Chain {
     Best best;
     const Link& link = links_[first];
     if (m >= slots(link.inside)) {
-      for (std::uint16_t o = 0; o < link.options.size(); ++o) {
+      const auto count = static_cast<std::uint16_t>(link.options.size());
+      for (std::uint16_t o = 0; o < count; ++o) {
         const int left = m - slots(link.options[o].bytes);
         if (left < 0) continue;
         const double rest = first == last ? 0 : best_at(first + 1, last, left).ms;

@@ -9,8 +9,9 @@ namespace neap {
 namespace {
 
 // About a microsecond each.
-constexpr std::int64_t kWork = 500'000;
-constexpr std::int64_t kStartsWork = 80'000;
+constexpr OracleEffort kForSpeed = {.search = 500'000, .starts = 80'000};
+// The minimum is asked for before every run, and hardly gets smaller with more.
+constexpr OracleEffort kForSize = {.search = 120'000, .starts = 40'000};
 
 std::int64_t state_of(const Graph& graph) {
   std::int64_t out = 0;
@@ -20,13 +21,13 @@ std::int64_t state_of(const Graph& graph) {
 
 }  // namespace
 
-OracleSearch::OracleSearch(const PlanningProblem& problem)
+OracleSearch::OracleSearch(const PlanningProblem& problem, const OracleEffort& effort)
     : r_(problem),
       layers_(find_layers(r_)),
-      search_(r_, layers_, kWork),
+      search_(r_, layers_, effort.search),
       abstract_(abstract_of(r_)),
       uses_(abstract_.problem) {
-  judge_starts();
+  judge_starts(effort.starts);
 }
 
 // The best schedule known of the abstract problem, for the budget at which a walk met the real one.
@@ -76,10 +77,10 @@ std::vector<Candidate> OracleSearch::walks(std::int64_t budget) {
   return out;
 }
 
-void OracleSearch::judge_starts() {
+void OracleSearch::judge_starts(std::int64_t work) {
   chain_ = chain_retentions(r_, layers_);
   const auto steps = static_cast<std::int64_t>(r_.forward.size() + r_.backward.size());
-  const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(kStartsWork / steps, 8, 200));
+  const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(work / steps, 8, 200));
   stride_ = std::max<std::size_t>(1, (chain_.size() + most - 1) / most);
   for (std::size_t i = 0; i < chain_.size(); i += stride_) starts_.push_back(search_.judge(chain_[i], kNoBudget));
   starts_.push_back(search_.judge(r_.store_all, kNoBudget));
@@ -165,14 +166,14 @@ class Oracle final : public Policy {
   std::string_view name() const override { return "oracle"; }
 
   Plan smallest(const PlanningProblem& p) const override {
-    OracleSearch search(p);
+    OracleSearch search(p, kForSize);
     return plan_of(search.recompute(), search.smallest().retention);
   }
 
   // Packing can need a little more than the most that is alive: then with as much less.
   std::optional<Plan> within(const PlanningProblem& p, std::int64_t budget) const override {
     constexpr int kAttempts = 4;
-    OracleSearch search(p);
+    OracleSearch search(p, kForSpeed);
     std::int64_t goal = budget;
     for (int i = 0; i < kAttempts; ++i) {
       const std::optional<Candidate> found = search.fastest(goal);

@@ -11,9 +11,15 @@
 
 namespace neap {
 
+// Work that it may do, about a microsecond each: equal problems give equal plans, whatever the machine does.
+struct OracleEffort {
+  std::int64_t search = 0;  // of the local search
+  std::int64_t starts = 0;  // of judging what the chain's program offers
+};
+
 class OracleSearch {
  public:
-  explicit OracleSearch(const PlanningProblem& problem);
+  OracleSearch(const PlanningProblem& problem, const OracleEffort& effort);
 
   const Recompute& recompute() const { return r_; }
   const std::vector<Layer>& layers() const { return layers_; }
@@ -23,7 +29,7 @@ class OracleSearch {
   Candidate smallest();
 
  private:
-  void judge_starts();
+  void judge_starts(std::int64_t work);
   // Those of the chain between the last judged one that fits and the next.
   void judge_between(std::int64_t budget, std::vector<Candidate>& found);
   // Walks through the program that evict when they must, as much as the budget asks for.

@@ -274,7 +274,7 @@ void Pool::wait_for_block(Waiting waiting) {
   waiting.since = now_;
   const auto at = std::upper_bound(queue_.begin(), queue_.end(), waiting.required,
                                    [](Tick required, const Waiting& w) { return required < w.required; });
-  queue_.insert(at, std::move(waiting));
+  queue_.insert(at, waiting);
 }
 
 void Pool::stop_waiting(OwnerId owner) {

@@ -395,7 +395,7 @@ class Walk {
       life.slot = kNoSlot;
     }
     in.workspace.block = workspace_;
-    calls_.push_back({c, std::move(in)});
+    calls_.emplace_back(c, std::move(in));
   }
 
   void leave(std::size_t b) {

@@ -132,7 +132,8 @@ void SpillFile::submit_piece(const Transfer& t, std::int64_t at, std::int64_t by
   require(sqe != nullptr, "the queue is as long as what is on its way");
   std::byte* const data = t.data + at;
   const auto size = static_cast<unsigned>(bytes);
-  const auto offset = static_cast<__u64>(t.offset + at);
+  const std::int64_t position = t.offset + at;
+  const auto offset = static_cast<__u64>(position);
   const int file = ring_->has_file ? 0 : fd_;
   const std::int64_t from = is_registered_ ? data - memory_.data() : -1;
   const bool is_inside = from >= 0 && from + bytes <= static_cast<std::int64_t>(memory_.size());

@@ -132,7 +132,8 @@ Bias bias_of(Level level, Rounding rounding, float place, int draws) {
 TEST(CodecError, StochasticRoundingIsUnbiased) {
   for (const Level level : kGrouped) {
     for (const float f : {0.003F, 0.1F, 0.25F, 0.5F, 0.7371F, 0.998F}) {
-      const float place = static_cast<float>(steps(level) / 2) + f;
+      const auto half = steps(level) / 2;
+      const float place = static_cast<float>(half) + f;
       const Bias stochastic = bias_of(level, Rounding::kStochastic, place, 4000);
       EXPECT_LT(std::fabs(stochastic.mean), 4 * stochastic.deviation + 2e-5) << name(level) << " " << f;
       EXPECT_LT(stochastic.deviation, 6e-4);

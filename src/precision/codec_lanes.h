@@ -1,7 +1,7 @@
 // Part of codec_simd.cc: bytes and bits to lanes and back, over a group, and the groups over the threads.
 #pragma once
 
-#include "device/cpu/vmath.h"
+#include "device/cpu/vmask.h"
 
 namespace neap::NEAP_ISA_NS {
 namespace {
@@ -13,19 +13,6 @@ constexpr std::int64_t kBlock = 16 * kGroup;
 constexpr std::int64_t kAlone = 4 * kBlock;
 // Elements are taken by sixteens, whatever the length of a vector.
 constexpr int kRun = 16;
-
-// One bit a lane.
-NEAP_VM unsigned to_bits(vi mask) {
-#if defined(__AVX512F__)
-  return _mm512_movepi32_mask(reinterpret_cast<__m512i>(mask));
-#elif defined(__AVX2__)
-  return static_cast<unsigned>(_mm256_movemask_ps(as_float(mask)));
-#else
-  return static_cast<unsigned>(_mm_movemask_ps(as_float(mask)));
-#endif
-}
-
-NEAP_VM vi to_lanes(unsigned bits) { return ((static_cast<std::int32_t>(bits) - vi{}) & (1 << vlane())) != 0; }
 
 // A set of lanes, as the instruction set likes it: a register of bits, or all ones in a lane.
 #if defined(__AVX512F__)

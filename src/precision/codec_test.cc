@@ -183,7 +183,7 @@ TEST(Codec, BytesOfEachLevel) {
   EXPECT_EQ(history_bytes(Level::kFp16, 257), 0);
 }
 
-unsigned flags_of(Level level, Floats x) { return encoded(level, x, kKey).flags; }
+unsigned flags_of(Level level, const Floats& x) { return encoded(level, x, kKey).flags; }
 
 TEST(Codec, ReportsWhatMustStayExact) {
   Floats x = normal_tensor(1000, 9);

@@ -66,7 +66,8 @@ double between_steps(const float* x, float lo, float factor) {
   for (std::int64_t i = 0; i < kGroup; i += kSums) {
     for (int l = 0; l < kSums; ++l) {
       // Whole numbers of 2^-16 steps, as in the codec: what lies on the grid has f = 0.
-      const auto place = static_cast<std::int32_t>((x[i + l] - lo) * factor + 0.5F);
+      const float steps = (x[i + l] - lo) * factor + 0.5F;  // not negative: cutting off rounds
+      const auto place = static_cast<std::int32_t>(steps);
       const float f = static_cast<float>(place & 0xFFFF) * 0x1p-16F;
       sums[l] += f * (1 - f);
     }

@@ -65,7 +65,9 @@ TEST(Statistics, SmallDeviationFarFromZero) {
 TEST(Statistics, TheSameBitsForAnyThreadsAndBuild) {
   const int before = omp_get_max_threads();
   for (const std::int64_t n : {7, 300, 40000, 300001}) {
-    for (const auto& [name, x] : hostile_tensors(n, 5)) {
+    for (const auto& tensor : hostile_tensors(n, 5)) {
+      const auto& name = tensor.first;
+      const auto& x = tensor.second;
       omp_set_num_threads(1);
       const Statistics want = of(x);
       for (const int threads : {2, 3, 8}) {

@@ -13,7 +13,7 @@ constexpr double kInfinite = 1e300;
 class Cutter {
  public:
   Cutter(const Problem& problem, const Uses& uses, OpIndex k, std::int64_t budget)
-      : p_(problem), uses_(uses), k_(k), sides_(sides_of(problem, uses, k)) {
+      : p_(problem), uses_(uses), sides_(sides_of(problem, uses, k)) {
     std::int64_t room = budget - uses.input_bytes() - p_.ops[k].workspace;
     is_free_.resize(p_.tensors.size());
     for (TensorIndex t = 0; t < p_.tensors.size(); ++t) {
@@ -72,7 +72,6 @@ class Cutter {
 
   const Problem& p_;
   const Uses& uses_;
-  OpIndex k_;
   std::vector<Side> sides_;
   std::vector<bool> is_free_;  // resident at k anyway, or not counted
   double room_ = 0;

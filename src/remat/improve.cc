@@ -171,12 +171,12 @@ class Search {
 
 }  // namespace
 
-std::vector<OpIndex> improve(const Problem& problem, const Uses& uses, std::vector<OpIndex> runs,
+std::vector<OpIndex> improve(const Problem& problem, const Uses& uses, const std::vector<OpIndex>& runs,
                              const ImproveOptions& options) {
   return Search(problem, uses, runs, options).improve();
 }
 
-std::vector<OpIndex> evict_until_it_fits(const Problem& problem, const Uses& uses, std::vector<OpIndex> runs,
+std::vector<OpIndex> evict_until_it_fits(const Problem& problem, const Uses& uses, const std::vector<OpIndex>& runs,
                                          const ImproveOptions& options) {
   return Search(problem, uses, runs, options).fit();
 }

@@ -19,11 +19,11 @@ struct ImproveOptions {
 };
 
 // `runs` fit the budget. The result fits too and is no slower.
-std::vector<OpIndex> improve(const Problem& problem, const Uses& uses, std::vector<OpIndex> runs,
+std::vector<OpIndex> improve(const Problem& problem, const Uses& uses, const std::vector<OpIndex>& runs,
                              const ImproveOptions& options);
 
 // Evicts from a sequence that does not fit until it does, the cheapest first. What comes out may still not fit.
-std::vector<OpIndex> evict_until_it_fits(const Problem& problem, const Uses& uses, std::vector<OpIndex> runs,
+std::vector<OpIndex> evict_until_it_fits(const Problem& problem, const Uses& uses, const std::vector<OpIndex>& runs,
                                          const ImproveOptions& options);
 
 }  // namespace neap::remat

@@ -144,7 +144,8 @@ TEST(Checks, WhatIsOnItsWayIsNotPoisoned) {
             .slots = {64},
             .slot_tensors = {y}};
   alignas(64) std::array<std::byte, 128> memory{};
-  Checks checks(plan, graph, {}, memory.data());
+  const Costs costs;
+  Checks checks(plan, graph, costs, memory.data());
   const auto is_poisoned = [&](std::size_t at) { return memory[at] == Checks::kPoison; };
   for (std::size_t i = 0; i < plan.instructions.size(); ++i) {
     checks.before(i);

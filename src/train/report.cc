@@ -84,7 +84,7 @@ class LayerReports {
       out.action = segment > 1 ? fmt::format("every {}", segment) : "recompute";
       out.reason = fmt::format("cheap for its size: {} are made again in {:.2f} ms",
                                human_bytes(std::max<std::int64_t>(layers_[i].kept_bytes - row.kept, 0)), row.again_ms);
-    } else if (row.again > 0) {
+    } else if (row.again > 0 && plan_.peak_bytes < s_.store_all_bytes) {
       out.action = "part";
       out.reason = fmt::format("dear to compute and small: kept; the rest is made again in {:.2f} ms", row.again_ms);
     } else if (plan_.peak_bytes < s_.store_all_bytes && row.kept > 0) {
@@ -129,7 +129,7 @@ void describe_peak(const Graph& graph, const Plan& plan, PlanReport& out) {
 
 PlanReport report_of(const Setup& s, const Plan& plan) {
   const Simulation simulation = simulate(plan, s.program->costs, s.link);
-  PlanReport out{.feasible = !s.budget || plan.peak_bytes <= *s.budget,
+  PlanReport out{.feasible = !s.budget || (plan.peak_bytes <= *s.budget && s.min_bytes <= *s.budget),
                  .budget_bytes = s.budget,
                  .min_budget_bytes = s.min_bytes,
                  .peak_bytes = simulation.peak_bytes,

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <set>
 
 #include "core/bytes.h"
+#include "core/clock.h"
 #include "graph/op.h"
 #include "neap/error.h"
 #include "train/budget.h"
@@ -15,12 +15,6 @@
 
 namespace neap {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 std::unique_ptr<Device> make_device(const TrainOptions& options) {
   if (options.device == "cpu") return make_cpu_device(options.threads);
@@ -110,26 +104,32 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   out.plan = plan_within(store_all_policy(), problem, std::nullopt);
   out.store_all_bytes = out.plan.peak_bytes;
   const bool keeps_all = out.policy.get() == &store_all_policy();
-  out.min_bytes = keeps_all ? out.store_all_bytes : out.policy->smallest(problem).peak_bytes;
+  Plan least = keeps_all ? out.plan : out.policy->smallest(problem);
+  out.min_bytes = least.peak_bytes;
   for (const std::int64_t length : other_lengths(options, out.shape.length)) {
     const auto program = prepare_length(out, options, length);
     const StateLayout layout = shared_layout(out.program->graph, out.plan, program->graph);
-    const Plan least = out.policy->smallest({program->graph, program->costs, out.link, &layout});
-    out.min_bytes = std::max(out.min_bytes, least.peak_bytes);
+    const PlanningProblem other{program->graph, program->costs, out.link, &layout};
+    out.min_bytes = std::max(out.min_bytes, out.policy->smallest(other).peak_bytes);
   }
   out.budget = parse_budget(first_budget(options), {out.plan.state_bytes, out.store_all_bytes, out.min_bytes});
   if (!options.reservation.empty()) {
     const auto room = static_cast<std::int64_t>(aligned_part(options.reservation).size());
     out.budget = std::min(room, out.budget.value_or(room));
   }
-  if (out.budget && out.plan.peak_bytes > *out.budget) out.plan = first_plan(*out.policy, problem, *out.budget);
+  if (out.budget && *out.budget < out.min_bytes) {
+    out.plan = std::move(least);  // it is refused, and this says what the minimum consists of
+  } else if (out.budget && out.plan.peak_bytes > *out.budget) {
+    out.plan = first_plan(*out.policy, problem, *out.budget);
+  }
   out.planning_ms = ms_since(start);
   return out;
 }
 
 PlanReport plan_training(std::shared_ptr<const Model> model, const TrainOptions& options) {
   const Setup setup = make_setup(std::move(model), options);
-  if (!setup.budget || setup.store_all_bytes <= *setup.budget) return report_of(setup, setup.plan);
+  const bool is_settled = !setup.budget || setup.store_all_bytes <= *setup.budget || *setup.budget < setup.min_bytes;
+  if (is_settled) return report_of(setup, setup.plan);
   // What it comes to, not what it begins with.
   const PlanningProblem problem{.graph = setup.program->graph, .costs = setup.program->costs, .link = setup.link};
   return report_of(setup, plan_within(*setup.policy, problem, setup.budget));

@@ -19,6 +19,7 @@ namespace {
 TrainOptions tiny(std::string_view model, std::int64_t steps = 10) {
   TrainOptions out{.model = std::string(model), .steps = steps, .batch = 4, .length = 64, .seed = 5};
   out.synchronous_planning = true;
+  out.threads = 1;  // small steps: barriers would take longer than the work
   return out;
 }
 
@@ -53,7 +54,7 @@ TEST(VaryingLengths, BatchesDifferAndEachFitsTheBudgetToTheSameBits) {
     EXPECT_GE(lengths.size(), 2U) << model;
     options.policy = "spill";
     options.guard = true;
-    for (const char* budget : {"min", "min+10%", "60%"}) {
+    for (const char* budget : {"min", "min+10%", "min+30%"}) {
       options.budget = budget;
       const Record spilled = run(options);
       EXPECT_EQ(spilled.summary.weights_hash, stored.summary.weights_hash) << model << " " << budget;

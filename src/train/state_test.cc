@@ -41,11 +41,12 @@ TEST(Outside, MovesAxesThereAndBack) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   std::vector<std::byte> bytes(values.size() * sizeof(float));
   std::memcpy(bytes.data(), values.data(), bytes.size());
-  const Tensor t{.name = "w",
-                 .type = {DType::kF32, {2, 1, 2, 3}},
-                 .role = Role::kParameter,
-                 .data = Blob::of(bytes),
-                 .outside_axes = {0, 3, 1, 2}};
+  Tensor t;
+  t.name = "w";
+  t.type = TensorType{DType::kF32, Shape{2, 1, 2, 3}};
+  t.role = Role::kParameter;
+  t.data = Blob::of(bytes);
+  t.outside_axes = {0, 3, 1, 2};
   EXPECT_EQ(outside_type(t).shape, (Shape{2, 3, 1, 2}));
   const auto here = initial_value(t, 0);
   std::vector<float> got(12);

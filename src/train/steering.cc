@@ -3,20 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 
+#include "core/clock.h"
 #include "plan/simulate.h"
 #include "plan/validate.h"
 
 namespace neap {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 double sum(const std::vector<double>& ms) { return std::accumulate(ms.begin(), ms.end(), 0.0); }
 

@@ -2,21 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "core/bytes.h"
+#include "core/clock.h"
 #include "neap/error.h"
 #include "train/trainer_impl.h"
 
 namespace neap {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 SpillCounters counters_of(Stepper& stepper) {
   return stepper.store() != nullptr ? stepper.store()->counters() : SpillCounters{};

@@ -71,7 +71,7 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
     return new_shapes_.plan(*setup_.policy, problem, std::min(budget.value_or(kNoBudget), arena_->bytes()),
                             shape.length);
   });
-  refuse_what_does_not_fit(setup_.plan.peak_bytes);
+  refuse_what_does_not_fit(std::max(setup_.plan.peak_bytes, setup_.min_bytes));
   faults_ = parse_spill_faults(options_.spill_fault);
   if (options_.trace) tracer_ = std::make_unique<Tracer>();
   const Graph& longest = setup_.program->graph;

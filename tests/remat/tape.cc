@@ -66,7 +66,7 @@ std::vector<Var> Tape::views(const Var& whole, int parts) {
     record.outputs.push_back({add_tensor(fmt::format("{}.{}", name, i), 0, op), whole.elements / parts});
     wants_gradient_[record.outputs.back().tensor] = wants_gradient_[whole.tensor];
   }
-  const std::vector<Var> out = record.outputs;
+  std::vector<Var> out = record.outputs;
   if (wants_gradient_[whole.tensor]) records_.push_back(std::move(record));
   return out;
 }

@@ -160,7 +160,8 @@ Var attention(Net& net, const Var& x, std::int64_t length, std::int64_t width) {
   const Var qkv = net.fresh_linear(x, width, 3 * width);
   const std::vector<Var> parts = net.views(qkv, 3);
   const std::int64_t scores = net.batch() * heads * length * length;
-  const double ms = 2.0 * static_cast<double>(scores * width / heads) * kFlopMs;
+  const std::int64_t depth = width / heads;
+  const double ms = 2.0 * static_cast<double>(scores * depth) * kFlopMs;
   const Var s = net.op("scores", {parts[0], parts[1]}, scores, ms, {.factor = 2});
   const Var scaled_scores = net.map("scale", {s}, kReadsNothing);
   const Var p = net.map("softmax", {scaled_scores}, kReadsOutput);

@@ -72,8 +72,9 @@ void resize(Context& c) {
   std::vector<double> roi;
   if (!is_old && c.has(1) && c.text("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize") {
     const std::vector<double> given = c.reals(1);
-    roi.assign(static_cast<std::size_t>(2 * rank), 0.0);
-    for (int i = 0; i < rank; ++i) roi[static_cast<std::size_t>(i + rank)] = 1;
+    const auto count = static_cast<std::size_t>(rank);
+    roi.assign(2 * count, 0.0);
+    for (std::size_t i = 0; i < count; ++i) roi[i + count] = 1;
     if (given.size() != 2 * axes.size()) throw UserError("roi must have two numbers an axis");
     for (std::size_t i = 0; i < axes.size(); ++i) {
       roi[static_cast<std::size_t>(axes[i])] = given[i];

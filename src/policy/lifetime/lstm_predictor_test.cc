@@ -137,7 +137,9 @@ TEST(LstmPredictor, StudiesRecordings) {
   Stream stream(6);
   std::vector<RecordedStep> recording;
   for (int i = 0; i < 24; ++i) recording.push_back(stream.next(2, 24));
-  LstmPredictor studied(quick());
+  LifetimeOptions options = quick();
+  options.updates = 2000;
+  LstmPredictor studied(options);
   studied.study(recording);
   EXPECT_EQ(studied.report().adopted, 1);
   LstmPredictor fresh(quick());

@@ -33,11 +33,13 @@ Network learner(std::uint64_t seed) {
 }
 
 void teach(Network& network, int steps) {
-  for (int i = 0; i < 8; ++i) {
-    network.floats("x")[static_cast<std::size_t>(i)] = static_cast<float>(i) / 4 - 1;
-    network.floats("target")[static_cast<std::size_t>(i)] = 3 * (static_cast<float>(i) / 4 - 1) - 1;
+  for (int step = 1; step <= steps; ++step) {
+    for (int i = 0; i < 8; ++i) {  // each time: inputs last no longer than a step
+      network.floats("x")[static_cast<std::size_t>(i)] = static_cast<float>(i) / 4 - 1;
+      network.floats("target")[static_cast<std::size_t>(i)] = 3 * (static_cast<float>(i) / 4 - 1) - 1;
+    }
+    network.train(step, 0.05, kOptimizer);
   }
-  for (int i = 1; i <= steps; ++i) network.train(i, 0.05, kOptimizer);
 }
 
 TEST(Network, LearnsAndHandsItsWeightsOn) {

@@ -27,7 +27,7 @@ class Ends {
       if (!is_text && token == kEndOfText) token_ = kEndOfText;
       if (token != kLineEnd) continue;
       ++lines;
-      paragraphs += ends_paragraph(i) ? 1 : 0;
+      paragraphs += i + 1 < end && ends_paragraph(i) ? 1 : 0;  // the last line ends no more than itself
     }
     constexpr std::uint64_t kFewLines = 20;  // a paragraph has fewer: else its lines are what the text is made of
     by_paragraph_ = is_text && paragraphs * kFewLines > lines;

@@ -19,7 +19,6 @@ namespace {
 constexpr std::int64_t kImage = 32;
 constexpr std::int64_t kChannels = 3;
 constexpr std::int64_t kClasses = 10;
-constexpr std::int64_t kVocab = 256;
 constexpr std::uint64_t kAlphabet = 256;  // tokens in use, so that a large vocabulary is learnt as soon as a small one
 constexpr std::uint32_t kSurprise = 0x1999999A;  // a tenth of 2^32
 

@@ -1,0 +1,93 @@
+#include "policy/adaptive.h"
+
+#include <gtest/gtest.h>
+
+#include "device/device.h"
+#include "graph/op.h"
+#include "neap/builtin_models.h"
+#include "plan/simulate.h"
+#include "plan/validate.h"
+#include "runtime/prepare.h"
+#include "train/model_spec.h"
+
+namespace neap {
+namespace {
+
+// A transformer with times that nobody measured, but that differ from op to op.
+class Adaptive : public ::testing::Test {
+ protected:
+  Adaptive() : device_(make_null_device()), program_(make_program()) {
+    program_.costs.ms.clear();
+    for (std::size_t i = 0; i < program_.graph.nodes.size(); ++i) {
+      const Node& node = program_.graph.nodes[i];
+      program_.costs.ms.push_back(node.op->cheap ? 0.1 : 1.0 + 0.1 * static_cast<double>(i % 7));
+    }
+    stored_ = store_all_policy().smallest(problem());
+  }
+
+  Program make_program() {
+    TrainOptions options;
+    options.batch = 2;
+    options.length = 32;
+    return prepare(build_training(make_spec(open_builtin_model("gpt-mini"), options), options), *device_);
+  }
+
+  PlanningProblem problem() const { return {.graph = program_.graph, .costs = program_.costs}; }
+  std::int64_t share(double part) const {
+    const auto rest = static_cast<double>(stored_.peak_bytes - stored_.state_bytes);
+    return stored_.state_bytes + static_cast<std::int64_t>(rest * part);
+  }
+
+  std::unique_ptr<Device> device_;
+  Program program_;
+  Plan stored_;
+};
+
+TEST_F(Adaptive, BeginsWithEveryLayerAtGranularityOne) {
+  const AdaptivePolicy policy({}, "");
+  const Plan every = every_layer_policy().smallest(problem());
+  const Plan first = first_plan(policy, problem(), share(0.9));
+  EXPECT_EQ(first, every);
+  const std::int64_t tight = every.peak_bytes - 1;
+  EXPECT_LE(first_plan(policy, problem(), tight).peak_bytes, tight);  // where that does not fit: what does
+}
+
+TEST_F(Adaptive, IsNoSlowerThanTheExactPlan) {
+  const AdaptivePolicy policy({}, "");
+  for (const double part : {0.9, 0.7, 0.5}) {
+    const std::optional<Plan> exact = oracle_policy().within(problem(), share(part));
+    const std::optional<Plan> plan = policy.within(problem(), share(part));
+    ASSERT_TRUE(exact && plan) << part;
+    EXPECT_LE(plan->peak_bytes, share(part));
+    EXPECT_FALSE(validate(*plan, program_.graph, program_.costs));
+    EXPECT_LE(simulate(*plan, program_.costs).ms, simulate(*exact, program_.costs).ms * 1.0001) << part;
+  }
+}
+
+TEST_F(Adaptive, ItsChainMeansWhatThePlanMeans) {
+  const PlanningProblem p = problem();
+  const Recompute r(p);
+  const std::vector<Layer> layers = find_layers(r);
+  const q_learning::Chain chain = chain_of(r, layers, stored_.peak_bytes);
+  ASSERT_EQ(chain.layers.size(), layers.size());
+  const q_learning::Choices all(layers.size());  // store
+  EXPECT_EQ(footprint_of(r, retention_of(r, layers, all)).bytes, footprint_of(r, r.store_all).bytes);
+  const q_learning::Choices cheap(layers.size(), {.kind = q_learning::Choice::Kind::kCheap});
+  const q_learning::Choices every(layers.size(), {.kind = q_learning::Choice::Kind::kEvery, .every = 1});
+  const Footprint some = footprint_of(r, retention_of(r, layers, cheap));
+  const Footprint least = footprint_of(r, retention_of(r, layers, every));
+  EXPECT_LE(some.bytes, footprint_of(r, r.store_all).bytes);
+  EXPECT_LT(least.bytes, some.bytes);
+  EXPECT_LT(some.ms, least.ms);
+}
+
+TEST_F(Adaptive, WhatItLearntComesBack) {
+  const AdaptivePolicy teacher({}, "");
+  teacher.within(problem(), share(0.6));
+  const AdaptivePolicy pupil({}, teacher.learnt());
+  EXPECT_EQ(pupil.learnt(), teacher.learnt());
+  EXPECT_GT(teacher.own_bytes(), 0);
+}
+
+}  // namespace
+}  // namespace neap
