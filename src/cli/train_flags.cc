@@ -97,6 +97,7 @@ void add_agent_flags(CLI::App& app, TrainFlags& flags) {
   CheckpointingOptions& o = flags.options.checkpointing;
   app.add_option("--every", o.every, "checkpoints every N layers: the N that the agent may choose, beside 1")
       ->delimiter(',')
+      ->allow_extra_args(false)  // MODEL may follow
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--reward", o.reward, "of the agent: constrained, or document (-memory - 0.1 * time)")
       ->check(CLI::IsMember({"constrained", "document"}));

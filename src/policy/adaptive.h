@@ -26,6 +26,8 @@ class AdaptivePolicy final : public Policy {
   Plan smallest(const PlanningProblem& problem) const override;
   // Every layer at granularity 1 where that fits: the first steps profile, and nobody knows yet what is dear.
   std::optional<Plan> first(const PlanningProblem& problem, std::int64_t budget) const override;
+  bool has_quick_first() const override { return true; }
+  bool is_after_time_alone() const override { return agent_.reward().memory == 0 && agent_.reward().bandwidth == 0; }
   std::optional<Plan> within(const PlanningProblem& problem, std::int64_t budget) const override;
   std::string learnt() const override;
   std::int64_t own_bytes() const override { return agent_.bytes(); }
@@ -33,10 +35,10 @@ class AdaptivePolicy final : public Policy {
  private:
   struct Proposal {
     Plan plan;
-    double ms = 0;
     q_learning::Choices choices;
   };
-  std::optional<Proposal> propose(const PlanningProblem& problem, std::int64_t budget) const;
+  std::optional<Proposal> propose(const Recompute& r, std::span<const Layer> layers, const q_learning::Chain& chain,
+                                  std::int64_t budget) const;
 
   // Planning happens on one thread at a time, but not always on the same.
   mutable std::mutex mutex_;

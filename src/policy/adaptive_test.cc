@@ -64,6 +64,23 @@ TEST_F(Adaptive, IsNoSlowerThanTheExactPlan) {
   }
 }
 
+// Bytes that have a price are not used although they are there; the price of bandwidth changes what is made again.
+TEST_F(Adaptive, TheRewardChangesWhatRuns) {
+  const auto with = [&](double memory, double bandwidth) {
+    q_learning::AgentOptions options;
+    options.reward.memory = memory;
+    options.reward.bandwidth = bandwidth;
+    const AdaptivePolicy policy(options, "");
+    return *policy.within(problem(), share(0.8));
+  };
+  const Plan constrained = with(0, 0);
+  const Plan sparing = with(20, 0);
+  EXPECT_LT(sparing.peak_bytes, constrained.peak_bytes);
+  EXPECT_GT(simulate(sparing, program_.costs).ms, simulate(constrained, program_.costs).ms);
+  EXPECT_FALSE(validate(sparing, program_.graph, program_.costs));
+  EXPECT_NE(with(0, 100), constrained);
+}
+
 TEST_F(Adaptive, ItsChainMeansWhatThePlanMeans) {
   const PlanningProblem p = problem();
   const Recompute r(p);

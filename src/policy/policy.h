@@ -29,6 +29,10 @@ class Policy {
   virtual std::optional<Plan> within(const PlanningProblem& problem, std::int64_t budget) const = 0;
   // The plan to begin with, while times are guesses.
   virtual std::optional<Plan> first(const PlanningProblem& problem, std::int64_t budget) const;
+  // first() is made in no time and is not what within() would give: to be used while that is being made.
+  virtual bool has_quick_first() const { return false; }
+  // A plan that is slower than another one never is the better one.
+  virtual bool is_after_time_alone() const { return true; }
   // Plans get better when times are measured instead of guessed.
   virtual bool wants_times() const { return true; }
   // What an agent has learnt, as text for another run; empty: it does not learn.

@@ -60,6 +60,7 @@ class Steering {
  private:
   bool is_on(const Budget& budget) const;
   void learn(Stepper& stepper, const std::vector<double>& timed);
+  void predict(Stepper& stepper) const;
 
   Setup& setup_;
   std::vector<std::int64_t> coming_;

@@ -48,6 +48,8 @@ StepReport Trainer::Impl::advance() {
   const BatchInfo batch = batches_->next();
   Stepper& stepper = stepper_for(batch.length);
   enter(stepper);
+  const double predicted_ms = stepper.steered.predicted_ms;  // before it is known
+  const double recomputed_ms = stepper.steered.recomputed_ms;
   const auto run_start = Clock::now();
   write_inputs(stepper);
   run_step(stepper);
@@ -78,7 +80,9 @@ StepReport Trainer::Impl::advance() {
           .spilled_bytes = last_.written_bytes,
           .transfer_ms = last_.write_ms + last_.read_ms,
           .stalled_ms = last_.stalled_ms,
-          .note = std::exchange(note_, {})};
+          .note = std::exchange(note_, {}),
+          .recomputed_ms = recomputed_ms,
+          .predicted_ms = predicted_ms};
 }
 
 // What predictors, recordings and traces want to know of a step.
