@@ -18,14 +18,14 @@ import subprocess
 import run
 
 MARKS = ("<!-- reward_sweep.py begins -->", "<!-- reward_sweep.py ends -->")
-MODEL = ["gpt-mini", "--batch", "2", "--length", "128", "--budget", "75%"]
+MODEL = ["gpt-mini", "--batch", "8", "--length", "128", "--budget", "75%"]
 SWEEPS = {
-    "memory": [["--reward-weights", f"1,{w},0"] for w in ("0", "0.05", "0.1", "0.2", "0.5", "1", "2", "10")],
-    "bandwidth": [["--reward-weights", f"1,0,{w}"] for w in ("0", "0.1", "0.5", "1", "2", "10")],
+    "memory": [["--reward-weights", f"1,{w},0"] for w in ("0", "0.3", "0.5", "0.6", "0.7", "0.8", "1", "2")],
+    "bandwidth": [["--reward-weights", f"1,0,{w}"] for w in ("0", "1", "10")],
     "named": [["--reward", "constrained"], ["--reward", "document"]],
 }
 IMAGES = run.ROOT / "docs" / "images"
-STEPS, SETTLED = 20, 10
+STEPS, SETTLED = 16, 8
 
 
 def name_of(flags):
