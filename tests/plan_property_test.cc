@@ -23,6 +23,13 @@
 namespace neap {
 namespace {
 
+void set_random_transfers(RandomStream& random, Decisions& out) {
+  constexpr std::int64_t kFlights[] = {0, 1000, 1 << 20};
+  out.flight_bytes = kFlights[random.below(3)];
+  out.early_updates = random.below(2) == 0;
+  out.link = {.write_bytes_per_ms = 1e3, .read_bytes_per_ms = 1e3};
+}
+
 Decisions random_decisions(const Graph& graph, std::uint64_t seed) {
   RandomStream random(seed);
   const std::vector<Window> views = find_views(graph);
@@ -36,15 +43,12 @@ Decisions random_decisions(const Graph& graph, std::uint64_t seed) {
                             : may_go && draw >= 2 ? Residency::kRecompute
                                                   : Residency::kKeep);
   }
-  constexpr std::int64_t kFlights[] = {0, 1000, 1 << 20};
-  out.flight_bytes = kFlights[random.below(3)];
-  out.early_updates = random.below(2) == 0;
-  out.link = {.write_bytes_per_ms = 1e3, .read_bytes_per_ms = 1e3};
+  set_random_transfers(random, out);
   return out;
 }
 
 // The program, with any nodes run again at any time, inputs first where they are gone (as they may be: which is the
-// latest run's result matters, not whether there was one before).
+// latest run's result matters, not whether there was one before), and sometimes with spills besides.
 Decisions random_order(const Graph& graph, std::uint64_t seed) {
   RandomStream random(seed);
   const std::vector<Window> views = find_views(graph);
@@ -64,6 +68,12 @@ Decisions random_order(const Graph& graph, std::uint64_t seed) {
       }
     }
   }
+  if (random.below(2) == 0) return out;
+  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
+    const bool leaves = random.below(2) == 0 && can_spill(graph, views, {i});
+    out.residency.push_back(leaves ? Residency::kSpill : Residency::kKeep);
+  }
+  set_random_transfers(random, out);
   return out;
 }
 

@@ -19,7 +19,10 @@ namespace {
 std::unique_ptr<Device> make_device(const TrainOptions& options) {
   if (options.device == "cpu") return make_cpu_device(options.threads);
   if (options.device == "null") return make_null_device();
-  if (options.device == "cuda") throw UserError("this build of neap has no CUDA; use --device cpu");
+  if (options.device == "cuda" && make_cuda_device == nullptr) {
+    throw UserError("this build of neap has no CUDA; use --device cpu");
+  }
+  if (options.device == "cuda") return make_cuda_device();
   throw UserError(fmt::format("there is no device '{}'; take cpu, cuda or null", options.device));
 }
 

@@ -197,8 +197,10 @@ Summary Trainer::Impl::summary() const {
           .plan_swaps = steering_.swaps(),
           .replays = replays_,
           .numerics_id = setup_.program->numerics_id,
+          .context_bytes = setup_.device->context_bytes(),
           .loss_last = loss_,
-          .weights_hash = fmt::format("{:016x}", hash_of(inside_tensors(graph(), first().executor(), Kept::kWeights)))};
+          .weights_hash =
+              fmt::format("{:016x}", hash_of(inside_tensors(graph(), first().executor(), Kept::kWeights).tensors))};
 }
 
 PlanReport Trainer::Impl::plan() const {

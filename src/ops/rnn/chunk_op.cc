@@ -60,7 +60,28 @@ T* optional_out(const Buffers& b, std::size_t i) {
   return i < b.outputs.size() ? b.out<T>(i) : nullptr;
 }
 
-ChunkForward forward_buffers(const Buffers& b) {
+// The state that came in is also the last row of what the chunk before has put out, which is kept anyway: a view of it
+// instead of another tensor to save. (Not with lengths: then the output may be zero where the state is not.)
+Value kept_state(GradientCall& c, std::size_t input, std::size_t handed, std::size_t whole) {
+  const Value state = c.x(input);
+  if (!state || c.x(ChunkIn::kLengths)) return state;
+  const NodeId producer = c.g.graph().at(state).producer;
+  if (!producer || c.g.graph().at(producer).op != c.node.op) return state;
+  const Node before = c.g.graph().at(producer);
+  if (before.outputs.at(handed) != state || before.attrs.integer("reverse", 0) != c.node.attrs.integer("reverse", 0)) {
+    return state;
+  }
+  const bool is_reverse = c.node.attrs.integer("reverse", 0) != 0;
+  const std::int64_t start = is_reverse ? 0 : -1;
+  const std::int64_t end = is_reverse ? 1 : INT64_MAX;
+  const Value last =
+      c.g("slice", {before.outputs[whole]}, {{"axes", Ints{0}}, {"starts", Ints{start}}, {"ends", Ints{end}}}, "last");
+  return c.g("squeeze", {last}, {{"axes", Ints{0}}}, "state");
+}
+
+}  // namespace
+
+ChunkForward chunk_forward_buffers(const Buffers& b) {
   using In = ChunkIn;
   using Out = ChunkOut;
   return {.x = b.in<float>(In::kX),
@@ -78,7 +99,7 @@ ChunkForward forward_buffers(const Buffers& b) {
           .c_last = optional_out<float>(b, Out::kCLast)};
 }
 
-ChunkBackward backward_buffers(const Buffers& b) {
+ChunkBackward chunk_backward_buffers(const Buffers& b) {
   using In = ChunkGradIn;
   using Out = ChunkGradOut;
   return {.dh = b.in<float>(In::kDh),
@@ -105,27 +126,6 @@ ChunkBackward backward_buffers(const Buffers& b) {
           .dh0 = b.out<float>(Out::kDh0),
           .dc0 = optional_out<float>(b, Out::kDc0)};
 }
-
-// The state that came in is also the last row of what the chunk before has put out, which is kept anyway: a view of it
-// instead of another tensor to save. (Not with lengths: then the output may be zero where the state is not.)
-Value kept_state(GradientCall& c, std::size_t input, std::size_t handed, std::size_t whole) {
-  const Value state = c.x(input);
-  if (!state || c.x(ChunkIn::kLengths)) return state;
-  const NodeId producer = c.g.graph().at(state).producer;
-  if (!producer || c.g.graph().at(producer).op != c.node.op) return state;
-  const Node before = c.g.graph().at(producer);
-  if (before.outputs.at(handed) != state || before.attrs.integer("reverse", 0) != c.node.attrs.integer("reverse", 0)) {
-    return state;
-  }
-  const bool is_reverse = c.node.attrs.integer("reverse", 0) != 0;
-  const std::int64_t start = is_reverse ? 0 : -1;
-  const std::int64_t end = is_reverse ? 1 : INT64_MAX;
-  const Value last =
-      c.g("slice", {before.outputs[whole]}, {{"axes", Ints{0}}, {"starts", Ints{start}}, {"ends", Ints{end}}}, "last");
-  return c.g("squeeze", {last}, {{"axes", Ints{0}}}, "state");
-}
-
-}  // namespace
 
 Types infer_chunk(ChunkFamily family, const OpCall& call) {
   using In = ChunkIn;
@@ -219,25 +219,34 @@ Values chunk_gradient(ChunkFamily family, std::string_view grad_op, GradientCall
 
 Prepared chunk_simd(ChunkFamily family, const OpCall& call) {
   const ChunkShape shape = forward_shape(family, call);
-  const auto run = [shape](const Buffers& b) { run_forward(shape, forward_buffers(b), b.workspace); };
+  const auto run = [shape](const Buffers& b) { run_forward(shape, chunk_forward_buffers(b), b.workspace); };
   return function_kernel(run, forward_workspace(shape));
+}
+
+Prepared chunk_on_cuda(ChunkFamily family, const OpCall& call) {
+  return chunk_cuda != nullptr ? chunk_cuda(forward_shape(family, call)) : not_linked();
+}
+
+Prepared chunk_grad_on_cuda(ChunkFamily family, const OpCall& call) {
+  if (chunk_grad_cuda == nullptr) return not_linked();
+  return chunk_grad_cuda(backward_shape(family, call), call.has(ChunkGradIn::kDWIh), call.has(ChunkGradIn::kDWHh));
 }
 
 Prepared chunk_ref(ChunkFamily family, const OpCall& call) {
   const ChunkShape shape = forward_shape(family, call);
-  const auto run = [shape](const Buffers& b) { run_forward_ref(shape, forward_buffers(b), b.workspace); };
+  const auto run = [shape](const Buffers& b) { run_forward_ref(shape, chunk_forward_buffers(b), b.workspace); };
   return function_kernel(run, forward_workspace_ref(shape));
 }
 
 Prepared chunk_grad_simd(ChunkFamily family, const OpCall& call) {
   const ChunkShape shape = backward_shape(family, call);
-  const auto run = [shape](const Buffers& b) { run_backward(shape, backward_buffers(b), b.workspace); };
+  const auto run = [shape](const Buffers& b) { run_backward(shape, chunk_backward_buffers(b), b.workspace); };
   return function_kernel(run, backward_workspace(shape));
 }
 
 Prepared chunk_grad_ref(ChunkFamily family, const OpCall& call) {
   const ChunkShape shape = backward_shape(family, call);
-  const auto run = [shape](const Buffers& b) { run_backward_ref(shape, backward_buffers(b), b.workspace); };
+  const auto run = [shape](const Buffers& b) { run_backward_ref(shape, chunk_backward_buffers(b), b.workspace); };
   return function_kernel(run, backward_workspace_ref(shape));
 }
 
