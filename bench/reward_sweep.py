@@ -5,8 +5,8 @@
   bench/reward_sweep.py --plan-only     without measured steps; stdout only
 
 The reward is -(time * added time + memory * bytes kept + bandwidth * bandwidth used in recomputation). Time has weight 1, and one of the
-others is swept; `document` is the named one (-memory - 0.1 * time). Peak, layers and simulated time are those of `neap plan`; measured
-steps are taken in turn in one process (bench/race.cc), as a ratio to the constrained reward's.
+others is swept; `document` is the named one (-memory - 0.1 * time). Layers and simulated time are those of `neap plan`; peak and
+measured steps those of training in turn in one process (bench/race.cc), steps as a ratio to the constrained reward's.
 """
 import argparse
 import json
@@ -18,14 +18,14 @@ import subprocess
 import run
 
 MARKS = ("<!-- reward_sweep.py begins -->", "<!-- reward_sweep.py ends -->")
-MODEL = ["gpt-mini", "--batch", "2", "--length", "128", "--budget", "75%"]
+MODEL = ["gpt-mini", "--batch", "8", "--length", "128", "--budget", "75%"]
 SWEEPS = {
-    "memory": [["--reward-weights", f"1,{w},0"] for w in ("0", "0.05", "0.1", "0.2", "0.5", "1", "2", "10")],
-    "bandwidth": [["--reward-weights", f"1,0,{w}"] for w in ("0", "0.1", "0.5", "1", "2", "10")],
+    "memory": [["--reward-weights", f"1,{w},0"] for w in ("0", "0.3", "0.5", "0.6", "0.7", "0.8", "1", "2")],
+    "bandwidth": [["--reward-weights", f"1,0,{w}"] for w in ("0", "1", "10")],
     "named": [["--reward", "constrained"], ["--reward", "document"]],
 }
 IMAGES = run.ROOT / "docs" / "images"
-STEPS, SETTLED = 20, 10
+STEPS, SETTLED = 16, 8
 
 
 def name_of(flags):
@@ -40,15 +40,17 @@ def plan(neap, flags):
 
 
 def measured(program, sweep):
-    """Step times as ratios to the first one's, step by step."""
+    """Step times as ratios to the first one's, step by step; and the peaks of the last steps in MiB."""
     words = [w for flags in sweep for w in ("--vs", "1", str(STEPS), *MODEL, *flags)]
     out = subprocess.run([str(program), str(STEPS), *words[1:]], stdout=subprocess.PIPE, text=True, check=True,
                          env=run.environment(GOMP_SPINCOUNT="2000")).stdout
-    rows = {}
+    rows, peaks = {}, {}
     for row in map(json.loads, out.splitlines()):
         if not row.get("summary") and row["round"] > SETTLED:
             rows[row["entrant"], row["round"]] = row["step_ms"]
-    return [statistics.median(rows[i, k] / rows[0, k] for k in range(SETTLED + 1, STEPS + 1)) for i in range(len(sweep))]
+            peaks[row["entrant"]] = row["peak_bytes"] / run.MIB
+    times = [statistics.median(rows[i, k] / rows[0, k] for k in range(SETTLED + 1, STEPS + 1)) for i in range(len(sweep))]
+    return times, [peaks[i] for i in range(len(sweep))]
 
 
 def draw(what, names, columns):
@@ -80,12 +82,13 @@ def main():
              "| --- | ---: | ---: | ---: | ---: |"]
     for what, sweep in SWEEPS.items():
         plans = [plan(a.neap, flags) for flags in sweep]
-        times = [float("nan")] * len(sweep) if a.plan_only else measured(a.race, sweep)
-        for flags, (peak, ms, again), time in zip(sweep, plans, times):
+        nothing = [float("nan")] * len(sweep)
+        times, peaks = (nothing, [p[0] for p in plans]) if a.plan_only else measured(a.race, sweep)
+        for flags, (_, ms, again), time, peak in zip(sweep, plans, times, peaks):
             lines.append(f"| `{' '.join(flags)}` | {peak:.1f} | {100 * again:.0f} % | {ms / plans[0][1]:.3f} | {time:.3f} |")
         if what != "named" and not a.plan_only:
             draw(what, [name_of(f).split(",")[1 if what == "memory" else 2] for f in sweep],
-                 [("peak, MiB", [x[0] for x in plans]), ("measured step / constrained", times),
+                 [("peak, MiB", peaks), ("measured step / constrained", times),
                   ("layers made again, %", [100 * x[2] for x in plans])])
     text = (f"## The reward's parameters\n\n`bench/reward_sweep.py`: {' '.join(MODEL).replace('--', '')}, 2 cores; weights are time, memory, bandwidth. "
             "The budget is a limit under every reward;\nwhere memory has a weight, the agent stays below it of its own accord, and pays in time.\n\n" + "\n".join(lines))

@@ -4,9 +4,10 @@
   bench/simulation.py                   table: a section of bench/RESULTS.md
   bench/simulation.py --only gpt-mini   one model; stdout only
 
-`neap train` at 50 % (`min+5%` where that is below the minimum). The simulator knows the calls' times from the second to the sixth
-step, which run on the first plan; what counts are the steps from the twelfth on, which run on another. A run whose steps differ among
-themselves by more than the bound that is to be judged says nothing (something else had the cores): it is repeated.
+`neap train` at 50 % (`min+5%` where that is below the minimum). The simulator has the calls' times from the second to the sixth
+step, most of which run on the first plan, and the pace of the last nine steps over what it said of them; its word is taken before each
+step. What counts are the steps from the twelfth on. A run whose steps differ among themselves by more than the bound that is to be judged
+says little (something else had the cores): it is repeated, and the quietest run counts.
 """
 import argparse
 import json
@@ -40,6 +41,10 @@ def train(neap, model, budget, steps):
     return budget, rows[:-1], rows[-1]
 
 
+def middle(rows, what):
+    return statistics.median(r[what] for r in rows[SETTLED:])
+
+
 def judge(rows):
     """Measured over simulated time, and the spread of the steps."""
     late = rows[SETTLED:]
@@ -60,8 +65,8 @@ def measure(neap, model, steps, tries):
             break
     ratio, spread, budget, rows, summary = best
     peaks = {r["peak_bytes"] for r in rows if r["peak_bytes"] > r["budget_bytes"]}
-    return (f"| {model} {' '.join(MODELS[model]).replace('--', '')} | {budget} | {rows[-1]['predicted_ms']:.1f} | "
-            f"{statistics.median(r['step_ms'] for r in rows[SETTLED:]):.1f} | {ratio:.3f} | {100 * spread:.0f} % | {len(peaks)} | "
+    return (f"| {model} {' '.join(MODELS[model]).replace('--', '')} | {budget} | {middle(rows, 'predicted_ms'):.1f} | "
+            f"{middle(rows, 'step_ms'):.1f} | {ratio:.3f} | {100 * spread:.0f} % | {len(peaks)} | "
             f"{100 * summary['steering_share']:.4f} % |")
 
 

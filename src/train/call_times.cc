@@ -26,4 +26,13 @@ void CallTimes::write(std::vector<double>& ms) const {
   }
 }
 
+double Pace::median() const {
+  const std::size_t count = std::min(count_, ratios_.size());
+  if (count == 0) return 1;
+  std::array<double, 9> sorted = ratios_;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((count - 1) / 2);
+  std::nth_element(sorted.begin(), middle, sorted.begin() + static_cast<std::ptrdiff_t>(count));
+  return *middle;
+}
+
 }  // namespace neap

@@ -1,6 +1,7 @@
 // What calls take, from several steps: a step alone is what the machine did just then.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -24,6 +25,19 @@ class CallTimes {
 
  private:
   std::vector<std::vector<double>> steps_;  // per node; negative: it did not run
+};
+
+// What steps take, as a part of what their calls say: the time between calls, and whatever else the machine does of
+// late.
+class Pace {
+ public:
+  void add(double ratio) { ratios_[count_++ % ratios_.size()] = ratio; }
+  void clear() { count_ = 0; }
+  double median() const;  // of the last steps; 1 before the first
+
+ private:
+  std::array<double, 9> ratios_{};
+  std::size_t count_ = 0;
 };
 
 }  // namespace neap

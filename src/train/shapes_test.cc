@@ -288,6 +288,17 @@ TEST(CallTimes, AreMediansThatLeaveADisturbedStepOut) {
   EXPECT_TRUE(times.is_empty());
 }
 
+TEST(Pace, IsTheMedianOfTheLastSteps) {
+  Pace pace;
+  EXPECT_EQ(pace.median(), 1);
+  for (const double ratio : {1.2, 9.0, 1.1}) pace.add(ratio);
+  EXPECT_EQ(pace.median(), 1.2);
+  for (int i = 0; i < 9; ++i) pace.add(2);
+  EXPECT_EQ(pace.median(), 2);
+  pace.clear();
+  EXPECT_EQ(pace.median(), 1);
+}
+
 TEST(Drift, IsSeenSoonAndNoiseIsNot) {
   Drift drift;
   RandomStream random(1);

@@ -59,19 +59,16 @@ void Steering::swap(Stepper& stepper, Plan plan, const Budget& budget) {
   if (s.planned_for != key_of(budget)) s.keep(s.planned_for, stepper.plan());
   stepper.swap(std::move(plan));
   s.planned_for = key_of(budget);
-  predict(stepper);
+  simulate_step(stepper);
   ++swaps_;
 }
 
 // Without measured times there is nothing to say.
-void Steering::predict(Stepper& stepper) const {
+void Steering::simulate_step(Stepper& stepper) const {
   Steered& s = stepper.steered;
-  if (s.times.is_empty()) {
-    s.predicted_ms = s.recomputed_ms = 0;
-    return;
-  }
+  if (!s.was_timed) return;
   const Simulation simulation = simulate(stepper.plan(), stepper.program()->costs, setup_.link);
-  s.predicted_ms = simulation.ms;
+  s.simulated_ms = simulation.ms;
   s.recomputed_ms = simulation.recomputed_ms;
 }
 
@@ -128,11 +125,12 @@ void Steering::learn(Stepper& stepper, const std::vector<double>& timed) {
   std::vector<double>& ms = stepper.program()->costs.ms;
   const double guessed = sum(ms);
   Steered& s = stepper.steered;
+  if (s.times.is_empty()) s.pace.clear();
   s.times.add(stepper.plan(), timed, ms.size());
   s.times.write(ms);
   if (!s.was_timed && guessed > 0) pace_ *= sum(ms) / guessed;
   s.was_timed = true;
-  predict(stepper);
+  simulate_step(stepper);
 }
 
 void Steering::after_step(Stepper& stepper, Steppers& steppers, double ms, const std::vector<double>& timed,
@@ -142,18 +140,21 @@ void Steering::after_step(Stepper& stepper, Steppers& steppers, double ms, const
   if (!is_on(budget)) return;
   if (link.write_bytes_per_ms > 0) setup_.link.write_bytes_per_ms = link.write_bytes_per_ms;
   if (link.read_bytes_per_ms > 0) setup_.link.read_bytes_per_ms = link.read_bytes_per_ms;
-  if (!timed.empty()) {
-    // A plan at once, since that in place is from guesses or from times that no longer hold, and another when times are
-    // sure.
-    const bool is_first = s.times.is_empty();
-    learn(stepper, timed);
-    if (!is_first && !s.times.is_complete()) return;
-    ask(stepper, budget);
-    for (const std::int64_t bytes : coming_) ask(stepper, bytes);
-    s.asked_for = key_of(budget);
-  } else if (s.times.is_complete() && drift_.add(ms, s.predicted_ms)) {
-    for (auto& each : steppers) each->steered.times.clear();
+  const bool is_first = s.times.is_empty();
+  if (!timed.empty()) learn(stepper, timed);
+  if (s.simulated_ms > 0) s.pace.add(ms / s.simulated_ms);
+  if (timed.empty()) {
+    if (s.times.is_complete() && drift_.add(ms, s.simulated_ms)) {
+      for (auto& each : steppers) each->steered.times.clear();
+    }
+    return;
   }
+  // A plan at once, since that in place is from guesses or from times that no longer hold, and another when times are
+  // sure.
+  if (!is_first && !s.times.is_complete()) return;
+  ask(stepper, budget);
+  for (const std::int64_t bytes : coming_) ask(stepper, bytes);
+  s.asked_for = key_of(budget);
 }
 
 }  // namespace neap

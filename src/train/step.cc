@@ -48,8 +48,8 @@ StepReport Trainer::Impl::advance() {
   const BatchInfo batch = batches_->next();
   Stepper& stepper = stepper_for(batch.length);
   enter(stepper);
-  const double predicted_ms = stepper.steered.predicted_ms;  // before it is known
-  const double recomputed_ms = stepper.steered.recomputed_ms;
+  const double predicted_ms = Steering::predicted_ms(stepper);  // before it is known
+  const double recomputed_ms = stepper.steered.recomputed_ms * stepper.steered.pace.median();
   const auto run_start = Clock::now();
   write_inputs(stepper);
   run_step(stepper);

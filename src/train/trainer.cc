@@ -190,7 +190,7 @@ Summary Trainer::Impl::summary() const {
           .min_budget_bytes = budget_.minimum(),
           .violations = violations_,
           .median_step_ms = times_.median(),
-          .predicted_step_ms = active_ != nullptr ? active_->steered.predicted_ms : 0,
+          .predicted_step_ms = active_ != nullptr ? Steering::predicted_ms(*active_) : 0,
           .steering_share = training_ms_ > 0 ? (steering_ms_ + steering_.overhead_ms()) / training_ms_ : 0,
           .rss_peak_bytes = rss_peak(),
           .planning_ms = setup_.planning_ms,
