@@ -35,6 +35,8 @@ TEST(BadCall, Flags) {
   expect_refused("train mlp --loss mse", "mse");
   expect_refused("train mlp --loss hinge", "hinge");
   expect_refused("train mlp --bn maybe", "maybe");
+  expect_refused("train mlp --optimize fast", "fast");
+  expect_refused("train mlp --optimize off,vocab-loss", "'off' stands alone");
 }
 
 TEST(BadCall, Models) {

@@ -198,8 +198,8 @@ TEST(Validate, SeesDamagedTransfers) {
   const std::vector<TensorId> order = spill_order_for_test(graph);
   ASSERT_GT(order.size(), 2U);
   const Link link = {.write_bytes_per_ms = 100, .read_bytes_per_ms = 100};
-  const Plan sound =
-      std::get<Plan>(make_plan(graph, program.costs, spill_first(graph, order, order.size(), 1 << 20, link)));
+  const Plan sound = std::get<Plan>(
+      make_plan(graph, program.costs, spill_first(store_all(graph), graph, order, order.size(), 1 << 20, link)));
   ASSERT_FALSE(validate(sound, graph, program.costs)) << *validate(sound, graph, program.costs);
   int unseen = 0;
   int tried = 0;
@@ -230,7 +230,7 @@ TEST(PlanTransfers, FootprintIsTheBoundAndLeadBeginsFetchesEarlier) {
   const Graph& graph = program.graph;
   const std::vector<TensorId> order = spill_order_for_test(graph);
   const auto decisions = [&](double lead) {
-    return spill_first(graph, order, order.size(), 1 << 20,
+    return spill_first(store_all(graph), graph, order, order.size(), 1 << 20,
                        {.write_bytes_per_ms = 1e3, .read_bytes_per_ms = 1e3, .lead = lead});
   };
   const auto begins = [](const Plan& plan) {  // sum over fetches of the calls between begin and wait

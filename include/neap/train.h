@@ -54,6 +54,8 @@ struct TrainOptions {
   // adaptive, oracle, store-all, every-layer, sqrt, greedy, dtr, spill
   std::string policy = "adaptive";
   CheckpointingOptions checkpointing;
+  // What is done to the graph before it runs: adaptive, off, all, or names with commas between (docs/optimizations.md).
+  std::string optimize = "adaptive";
   // Who predicts lifetimes when a batch has a shape that the run has not seen: lstm, lstm-layers, regression,
   // last-value, average. No result depends on it.
   std::string lifetimes = "lstm";

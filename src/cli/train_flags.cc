@@ -29,6 +29,7 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
   app.add_option("--budget-schedule", o.budget_schedule, "other budgets from some steps on: STEP:SIZE,STEP:SIZE");
   app.add_option("--policy", o.policy, "what becomes of activations")
       ->check(CLI::IsMember({"adaptive", "oracle", "store-all", "every-layer", "sqrt", "greedy", "dtr", "spill"}));
+  app.add_option("--optimize", o.optimize, "what is done to the graph: adaptive, off, all, or NAME,NAME");
   app.add_option("--lifetimes", o.lifetimes, "who predicts lifetimes for batches of a new length");
   app.add_option("--spill-dir", o.spill_dir, "folder on a fast disk for what leaves the arena");
   app.add_option_function<std::string>(

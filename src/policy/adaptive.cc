@@ -1,11 +1,13 @@
 #include "policy/adaptive.h"
 
 #include <algorithm>
+#include <limits>
 #include <sstream>
 
 #include "graph/op.h"
 #include "observe/ceilings.h"
 #include "plan/simulate.h"
+#include "policy/joint.h"
 #include "policy/search.h"
 
 namespace neap {
@@ -16,6 +18,7 @@ using q_learning::ChainLayer;
 using q_learning::Choice;
 using q_learning::Choices;
 
+constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kWork = 200'000;  // of the search that fits the agent's choices to the budget
 
 bool is_kept(const Recompute& r, TensorId id) { return r.is_used(id) && r.store_all[r.first_wait(id)] == kThrough; }
@@ -149,8 +152,8 @@ Retention retention_of(const Recompute& r, std::span<const Layer> layers, const 
   return out;
 }
 
-AdaptivePolicy::AdaptivePolicy(q_learning::AgentOptions options, const std::string& learnt)
-    : agent_(std::move(options)) {
+AdaptivePolicy::AdaptivePolicy(q_learning::AgentOptions options, const std::string& learnt, bool may_spill)
+    : agent_(std::move(options)), may_spill_(may_spill) {
   if (learnt.empty()) return;
   std::istringstream in(learnt);
   agent_.load(in);
@@ -163,7 +166,12 @@ std::string AdaptivePolicy::learnt() const {
   return out.str();
 }
 
-Plan AdaptivePolicy::smallest(const PlanningProblem& problem) const { return oracle_policy().smallest(problem); }
+Plan AdaptivePolicy::smallest(const PlanningProblem& problem) const {
+  Plan recomputes = oracle_policy().smallest(problem);
+  if (!may_spill_) return recomputes;
+  Plan spills = joint_smallest(problem);
+  return spills.peak_bytes < recomputes.peak_bytes ? spills : recomputes;
+}
 
 std::optional<Plan> AdaptivePolicy::first(const PlanningProblem& problem, std::int64_t budget) const {
   const Recompute r(problem);
@@ -202,6 +210,16 @@ std::optional<AdaptivePolicy::Proposal> AdaptivePolicy::propose(const Recompute&
 
 std::optional<Plan> AdaptivePolicy::within(const PlanningProblem& problem, std::int64_t budget) const {
   const std::lock_guard lock(mutex_);
+  std::optional<Plan> recomputes = recomputing(problem, budget);
+  if (!may_spill_ || agent_.reward().memory > 0) return recomputes;
+  const double ms = recomputes ? simulate(*recomputes, problem.costs, problem.link).ms : kNever;
+  std::optional<TimedPlan> both = joint_within(problem, budget, ms);
+  if (!both) return recomputes;
+  run_.clear();
+  return std::move(both->plan);
+}
+
+std::optional<Plan> AdaptivePolicy::recomputing(const PlanningProblem& problem, std::int64_t budget) const {
   const View view(problem, budget);
   std::optional<Plan> exact = exact_plan(agent_.reward(), view);
   if (!exact) return exact;

@@ -42,7 +42,9 @@ class Policy {
 };
 
 // By the name that --policy takes; UserError lists the names when there is none such. An agent of its own for each.
-std::shared_ptr<const Policy> make_policy(std::string_view name, const CheckpointingOptions& options = {});
+// `may_spill`: the adaptive one may, as the others that do always may.
+std::shared_ptr<const Policy> make_policy(std::string_view name, const CheckpointingOptions& options = {},
+                                          bool may_spill = false);
 
 // The plan for a budget (none: store-all): a valid one, or the smallest where nothing fits.
 Plan plan_within(const Policy& policy, const PlanningProblem& problem, std::optional<std::int64_t> budget);
