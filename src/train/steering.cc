@@ -18,10 +18,12 @@ std::int64_t key_of(const Steering::Budget& budget) { return budget.value_or(kNo
 
 }  // namespace
 
+// Where everything can be stored, that is the plan, whatever measured times make of others.
+bool Steering::is_tight(const Budget& budget) const { return budget && *budget < setup_.store_all_bytes; }
+
 bool Steering::is_on(const Budget& budget) const {
-  const auto is_tight = [&](std::int64_t bytes) { return bytes < setup_.store_all_bytes; };
   return setup_.policy->wants_times() &&
-         ((budget && is_tight(*budget)) || std::any_of(coming_.begin(), coming_.end(), is_tight));
+         (is_tight(budget) || std::any_of(coming_.begin(), coming_.end(), [&](std::int64_t b) { return is_tight(b); }));
 }
 
 Steering::NewPlan Steering::plan_new(const BatchShape& shape, const Program& program, const StateLayout& layout,
@@ -32,7 +34,7 @@ Steering::NewPlan Steering::plan_new(const BatchShape& shape, const Program& pro
   const bool is_good = plan && plan->peak_bytes <= key_of(budget) && !validate(*plan, program.graph, program.costs);
   bool is_quick = is_good;
   if (!is_good) {
-    is_quick = budget && setup_.policy->has_quick_first();
+    is_quick = is_tight(budget) && setup_.policy->has_quick_first();
     plan = is_quick ? first_plan(*setup_.policy, problem, *budget) : plan_within(*setup_.policy, problem, budget);
   }
   setup_.planning_ms += ms_since(start);
@@ -51,7 +53,8 @@ void Steering::ask(Stepper& stepper, const Budget& budget) {
                    .link = setup_.link,
                    .layout = stepper.layout(),
                    .policy = setup_.policy,
-                   .budget = budget});
+                   .budget = budget,
+                   .stores_all = !is_tight(budget)});
 }
 
 void Steering::swap(Stepper& stepper, Plan plan, const Budget& budget) {
@@ -100,6 +103,7 @@ void Steering::swap_in(Steppers& steppers, const Arena& arena, const Budget& bud
 
 void Steering::fit(Stepper& stepper, const Budget& budget) {
   Steered& s = stepper.steered;
+  if (!coming_.empty() && coming_.front() == key_of(budget)) coming_.erase(coming_.begin());  // it has come
   if (s.planned_for == key_of(budget)) return;
   if (auto ready = s.kept.find(key_of(budget)); ready != s.kept.end()) {
     Plan plan = std::move(ready->second);
