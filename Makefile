@@ -12,7 +12,7 @@ CONFIGURE = cmake -S . -G Ninja --log-level=NOTICE $(CMAKE_FLAGS)
 CTEST = OMP_WAIT_POLICY=passive ctest -j2 --output-on-failure --no-label-summary --test-dir
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build install demo test test-cuda test-sanitized fuzz conformance models bench lint format clean
+.PHONY: help setup build install demo test test-cuda bench-cuda test-sanitized fuzz conformance models bench lint format clean
 
 help:            ## this list
 	@awk -F ' *## *' '/^[a-z-]+:.*##/ {sub(":.*", "", $$1); printf "make %-16s%s\n", $$1, $$2}' Makefile
@@ -39,6 +39,9 @@ test: setup      ## all tests
 
 test-cuda: setup  ## what needs an NVIDIA GPU: every op's kernels, the device, training
 	@scripts/gpu_check.sh
+
+bench-cuda: setup  ## step times and memory on an NVIDIA GPU (bench/CUDA.md)
+	@GPU_CHECK_PARTS=time scripts/gpu_check.sh
 
 test-sanitized: setup  ## the tests without long training, under AddressSanitizer and UBSan
 	@$(CONFIGURE) -B build-asan -DNEAP_SANITIZE=ON -DNEAP_CUDA=OFF

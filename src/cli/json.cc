@@ -28,6 +28,7 @@ Json to_json(const StepReport& r) {
               {"spilled_bytes", r.spilled_bytes},
               {"transfer_ms", r.transfer_ms},
               {"stalled_ms", r.stalled_ms},
+              {"compute_ms", r.compute_ms},
               {"recomputed_ms", r.recomputed_ms},
               {"predicted_ms", r.predicted_ms},
               {"encoded_bytes", r.encoded_bytes}};

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -43,6 +44,13 @@ class Timer {
   virtual void read(std::vector<double>& ms) = 0;  // milliseconds between the marks so far, which are then forgotten
 };
 
+// Work that was noted once and runs again as a whole.
+class Replay {
+ public:
+  virtual ~Replay() = default;
+  virtual void run() = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -60,6 +68,8 @@ class Device {
   virtual void synchronise() = 0;
   // By the host's clock unless the device has a better one.
   virtual std::unique_ptr<Timer> make_timer();
+  // Notes, without running it, what `launch` puts on the stream; null where a device gains nothing from that.
+  virtual std::unique_ptr<Replay> capture(const std::function<void()>& /*launch*/) { return nullptr; }
   // What the device's driver takes beside the arenas.
   virtual std::int64_t context_bytes() const { return 0; }
 };

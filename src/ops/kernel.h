@@ -21,6 +21,8 @@ struct KernelEntry {
   DeviceKind device = DeviceKind::kCpu;
   // `call` has static shapes. The kernel must not keep a reference to it. Null: not linked.
   Prepared (*prepare)(const OpCall& call) = nullptr;
+  // Takes calls whose tensors are bf16 where the op's shape rule says f32 (or declines them).
+  bool mixed = false;
 };
 
 // A kernel from a function of its buffers; `workspace` bytes are booked.

@@ -7,6 +7,7 @@
 
 #include "device/cuda/cuda.h"
 #include "graph/op.h"
+#include "ops/convert_kernel.h"
 #include "ops/op_check.h"
 
 namespace neap {
@@ -110,7 +111,7 @@ void check_kernel(const NodeCase& c, Kernel& kernel, const std::string& what) {
 void check_node_on_cuda(const NodeCase& c) {
   for (std::size_t k = 0; k < c.call.op->kernel_count; ++k) {
     const KernelEntry& entry = c.call.op->kernels[k];
-    if (entry.device != DeviceKind::kCuda) continue;
+    if (entry.device != DeviceKind::kCuda || (has_bf16(c.call) && !entry.mixed)) continue;
     ASSERT_NE(entry.prepare, nullptr) << c.call.op->name;
     Prepared prepared = entry.prepare(c.call);
     auto* kernel = std::get_if<std::unique_ptr<Kernel>>(&prepared);

@@ -52,9 +52,11 @@ StepReport Trainer::Impl::advance() {
   const double recomputed_ms = stepper.steered.recomputed_ms * stepper.steered.pace.median();
   const auto run_start = Clock::now();
   write_inputs(stepper);
+  const auto compute_start = Clock::now();
   run_step(stepper);
   stepper.executor().read(stepper.loss(), &loss_);
   const double run_ms = ms_since(run_start);
+  const double compute_ms = ms_since(compute_start);
   const double ms = ms_since(start);
   ++step_;
   times_.add(ms);
@@ -72,6 +74,7 @@ StepReport Trainer::Impl::advance() {
   return {.step = step_,
           .loss = loss_,
           .step_ms = ms,
+          .compute_ms = compute_ms,
           .lr = lr_,
           .length = stepper.shape().length,
           .tokens = batch.tokens > 0 ? batch.tokens : stepper.shape().batch * stepper.shape().length,

@@ -97,6 +97,20 @@ class CudaTimer final : public Timer {
   std::size_t used_ = 0;
 };
 
+// A CUDA graph: one launch for a whole step.
+class CudaReplay final : public Replay {
+ public:
+  CudaReplay(cudaGraphExec_t graph, cudaStream_t stream) : graph_(graph), stream_(stream) {}
+  ~CudaReplay() override { cudaGraphExecDestroy(graph_); }
+  CudaReplay(const CudaReplay&) = delete;
+  CudaReplay& operator=(const CudaReplay&) = delete;
+  void run() override { NEAP_CHECK_CUDA(cudaGraphLaunch(graph_, stream_)); }
+
+ private:
+  cudaGraphExec_t graph_;
+  cudaStream_t stream_;
+};
+
 class CudaDevice final : public Device {
  public:
   CudaDevice() : context_(CudaContext::get()), stream_(context_.compute()) {}
@@ -124,6 +138,24 @@ class CudaDevice final : public Device {
     context_.throw_fault();
   }
   std::unique_ptr<Timer> make_timer() override { return std::make_unique<CudaTimer>(stream_.handle()); }
+  std::unique_ptr<Replay> capture(const std::function<void()>& launch) override {
+    const cudaStream_t stream = stream_.handle();
+    NEAP_CHECK_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    cudaGraph_t graph = nullptr;
+    try {
+      launch();
+    } catch (...) {
+      cudaStreamEndCapture(stream, &graph);
+      if (graph != nullptr) cudaGraphDestroy(graph);
+      throw;
+    }
+    NEAP_CHECK_CUDA(cudaStreamEndCapture(stream, &graph));
+    cudaGraphExec_t made = nullptr;
+    const cudaError_t status = cudaGraphInstantiate(&made, graph, 0);
+    cudaGraphDestroy(graph);
+    check_cuda(status, "cudaGraphInstantiate");
+    return std::make_unique<CudaReplay>(made, stream);
+  }
   std::int64_t context_bytes() const override { return context_.fixed_bytes(); }
 
  private:

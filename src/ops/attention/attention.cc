@@ -96,10 +96,12 @@ double flops_grad(const OpCall& call) {
   return 10 * pairs(s) * static_cast<double>(s.depth);
 }
 
-constexpr KernelEntry kForward[] = {{"cuda", DeviceKind::kCuda, attention_cuda},
+constexpr KernelEntry kForward[] = {{"cuda-mma", DeviceKind::kCuda, attention_bf16_cuda, true},
+                                    {"cuda", DeviceKind::kCuda, attention_cuda},
                                     {"simd", DeviceKind::kCpu, simd},
                                     {"ref", DeviceKind::kCpu, attention_ref}};
-constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, attention_grad_cuda},
+constexpr KernelEntry kBackward[] = {{"cuda-mma", DeviceKind::kCuda, attention_grad_bf16_cuda, true},
+                                     {"cuda", DeviceKind::kCuda, attention_grad_cuda},
                                      {"simd", DeviceKind::kCpu, simd_grad},
                                      {"ref", DeviceKind::kCpu, attention_grad_ref}};
 

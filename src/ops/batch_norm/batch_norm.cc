@@ -190,10 +190,12 @@ double traffic_grad(const OpCall& call) {
 double flops(const OpCall& call) { return 3.0 * static_cast<double>(call.in(0).elements()); }
 double flops_grad(const OpCall& call) { return 8.0 * static_cast<double>(call.in(0).elements()); }
 
-constexpr KernelEntry kApply[] = {{"cuda", DeviceKind::kCuda, batch_norm_apply_cuda},
+constexpr KernelEntry kApply[] = {{"cuda-bf16", DeviceKind::kCuda, batch_norm_apply_bf16_cuda, true},
+                                  {"cuda", DeviceKind::kCuda, batch_norm_apply_cuda},
                                   {"simd", DeviceKind::kCpu, simd},
                                   {"ref", DeviceKind::kCpu, batch_norm_apply_ref}};
-constexpr KernelEntry kGrad[] = {{"cuda", DeviceKind::kCuda, batch_norm_grad_cuda},
+constexpr KernelEntry kGrad[] = {{"cuda-bf16", DeviceKind::kCuda, batch_norm_grad_bf16_cuda, true},
+                                 {"cuda", DeviceKind::kCuda, batch_norm_grad_cuda},
                                  {"simd", DeviceKind::kCpu, simd_grad},
                                  {"ref", DeviceKind::kCpu, batch_norm_grad_ref}};
 constexpr KernelEntry kFrozenGrad[] = {{"cuda", DeviceKind::kCuda, batch_norm_frozen_grad_cuda},

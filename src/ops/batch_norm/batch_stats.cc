@@ -107,7 +107,8 @@ Prepared running(const OpCall& call) {
   });
 }
 
-constexpr KernelEntry kBatch[] = {{"cuda", DeviceKind::kCuda, batch_stats_cuda},
+constexpr KernelEntry kBatch[] = {{"cuda-bf16", DeviceKind::kCuda, batch_stats_bf16_cuda, true},
+                                  {"cuda", DeviceKind::kCuda, batch_stats_cuda},
                                   {"simd", DeviceKind::kCpu, simd},
                                   {"ref", DeviceKind::kCpu, batch_stats_ref}};
 constexpr KernelEntry kFrozen[] = {{"cuda", DeviceKind::kCuda, frozen_stats_cuda}, {"ref", DeviceKind::kCpu, frozen}};

@@ -81,8 +81,9 @@ Prepared simd_grad(const OpCall& call) {
       });
 }
 
-constexpr KernelEntry kForward[] = {
-    {"cuda", DeviceKind::kCuda, binary_cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, binary_ref}};
+constexpr KernelEntry kForward[] = {{"cuda", DeviceKind::kCuda, binary_cuda, true},
+                                    {"simd", DeviceKind::kCpu, simd},
+                                    {"ref", DeviceKind::kCpu, binary_ref}};
 constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, binary_grad_cuda},
                                      {"simd", DeviceKind::kCpu, simd_grad},
                                      {"ref", DeviceKind::kCpu, binary_grad_ref}};

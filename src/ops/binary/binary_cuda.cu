@@ -1,4 +1,4 @@
-#include "device/cuda/launch.cuh"
+#include "device/cuda/map.cuh"
 #include "ops/binary/binary.h"
 #include "ops/cuda_kernel.h"
 #include "ops/elementwise/broadcast.cuh"
@@ -46,6 +46,37 @@ __device__ float gradient(BinaryGradFn fn, float dy, float p, float q) {
   }
 }
 
+struct Added {
+  __device__ float operator()(float a, float b) const { return a + b; }
+};
+struct Multiplied {
+  __device__ float operator()(float a, float b) const { return a * b; }
+};
+
+template <class T, class A, class B>
+void run_plain(const Buffers& b, cudaStream_t stream, BinaryFn fn, std::int64_t n) {
+  if (fn == BinaryFn::kAdd) return map2("add", n, b.out<T>(0), b.in<A>(0), b.in<B>(1), Added(), stream);
+  map2("mul", n, b.out<T>(0), b.in<A>(0), b.in<B>(1), Multiplied(), stream);
+}
+
+// Sums and products of two tensors of one shape, f32 or bf16 each.
+Prepared plain(const OpCall& call, BinaryFn fn) {
+  const bool is_it = (fn == BinaryFn::kAdd || fn == BinaryFn::kMul) && call.shape(0) == call.shape(1);
+  const int types = (call.in(0).dtype == DType::kBF16 ? 1 : 0) + (call.in(1).dtype == DType::kBF16 ? 2 : 0) +
+                    (call.outputs[0].dtype == DType::kBF16 ? 4 : 0);
+  if (!is_it || types == 1 + 2 || types == 4) return Declined{"not two tensors of one shape"};
+  return cuda_kernel([fn, types, n = call.in(0).elements()](const Buffers& b, cudaStream_t stream) {
+    switch (types) {
+      case 0: return run_plain<float, float, float>(b, stream, fn, n);
+      case 1: return run_plain<float, Bf16, float>(b, stream, fn, n);
+      case 2: return run_plain<float, float, Bf16>(b, stream, fn, n);
+      case 5: return run_plain<Bf16, Bf16, float>(b, stream, fn, n);
+      case 6: return run_plain<Bf16, float, Bf16>(b, stream, fn, n);
+      default: return run_plain<Bf16, Bf16, Bf16>(b, stream, fn, n);
+    }
+  });
+}
+
 void run_value(const Buffers& b, cudaStream_t stream, BinaryFn fn, const BroadcastPlan& plan) {
   const auto* x = b.in<float>(0);
   const auto* y = b.in<float>(1);
@@ -80,8 +111,13 @@ void run_gradient(const Buffers& b, cudaStream_t stream, BinaryGradFn fn, const 
 }  // namespace
 
 Prepared binary_cuda(const OpCall& call) {
-  if (call.in(0).dtype != DType::kF32 || call.in(1).dtype != DType::kF32) return Declined{"f32 only"};
   const BinaryFn fn = binary_fn(call);
+  const auto is_float = [](const TensorType& t) { return t.dtype == DType::kF32 || t.dtype == DType::kBF16; };
+  if (is_float(call.in(0)) && is_float(call.in(1)) && is_float(call.outputs[0])) {
+    if (Prepared made = plain(call, fn); std::holds_alternative<std::unique_ptr<Kernel>>(made)) return made;
+  }
+  if (call.in(0).dtype != DType::kF32 || call.in(1).dtype != DType::kF32) return Declined{"f32 only"};
+  if (call.outputs[0].dtype == DType::kBF16) return Declined{"f32 only"};
   return cuda_kernel([fn, plan = broadcast_plan(call.outputs[0].shape, {call.shape(0), call.shape(1)})](
                          const Buffers& b, cudaStream_t stream) {
     fn >= BinaryFn::kEqual ? run_comparison(b, stream, fn, plan) : run_value(b, stream, fn, plan);

@@ -14,6 +14,7 @@ struct ConvShape {
   std::int64_t od = 1, oh = 0, ow = 0, o = 0;
   std::int64_t groups = 1;
   Window window;
+  DType type = DType::kF32;  // f32, or bf16 on CUDA alone: then dw is f32 all the same
 
   double flops() const;
 };

@@ -1,11 +1,12 @@
-// Convolutions by cuDNN, channels last, f32 without TF32. The algorithm is the first of the library's own ranking that
-// is deterministic and takes a bounded workspace; it is chosen by shape, never by timing.
+// Convolutions by cuDNN, channels last, f32 without TF32, or bf16 with sums in f32. The algorithm is the first of the
+// library's own ranking that is deterministic and takes a bounded workspace; it is chosen by shape, never by timing.
 #include <cudnn.h>
 #include <fmt/format.h>
 
 #include "core/bytes.h"
 #include "neap/error.h"
 #include "ops/conv/conv.h"
+#include "ops/convert_kernel.h"
 #include "ops/cuda_kernel.h"
 #include "ops/reduce/columns_cuda.h"
 
@@ -31,13 +32,14 @@ struct Descriptors {
   std::unique_ptr<cudnnConvolutionStruct, Delete> conv;
 
   explicit Descriptors(const ConvShape& s) {
-    x = tensor(s.n, s.c, s.h, s.w);
-    y = tensor(s.n, s.o, s.oh, s.ow);
+    const cudnnDataType_t type = s.type == DType::kBF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+    x = tensor(type, s.n, s.c, s.h, s.w);
+    y = tensor(type, s.n, s.o, s.oh, s.ow);
     cudnnFilterDescriptor_t filter = nullptr;
     check(cudnnCreateFilterDescriptor(&filter), "cudnnCreateFilterDescriptor");
     w.reset(filter);
     const Window& k = s.window;
-    check(cudnnSetFilter4dDescriptor(filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NHWC, number(s.o), number(s.c / s.groups),
+    check(cudnnSetFilter4dDescriptor(filter, type, CUDNN_TENSOR_NHWC, number(s.o), number(s.c / s.groups),
                                      number(k.h.kernel), number(k.w.kernel)),
           "cudnnSetFilter4dDescriptor");
     cudnnConvolutionDescriptor_t made = nullptr;
@@ -47,30 +49,30 @@ struct Descriptors {
                                           number(k.w.stride), number(k.h.dilation), number(k.w.dilation),
                                           CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
           "cudnnSetConvolution2dDescriptor");
-    check(cudnnSetConvolutionMathType(made, CUDNN_FMA_MATH), "cudnnSetConvolutionMathType");
+    const cudnnMathType_t math = s.type == DType::kBF16 ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH;
+    check(cudnnSetConvolutionMathType(made, math), "cudnnSetConvolutionMathType");
     check(cudnnSetConvolutionGroupCount(made, number(s.groups)), "cudnnSetConvolutionGroupCount");
   }
 
  private:
   static int number(std::int64_t v) { return static_cast<int>(v); }
-  static std::unique_ptr<cudnnTensorStruct, Delete> tensor(std::int64_t n, std::int64_t c, std::int64_t h,
-                                                           std::int64_t w) {
+  static std::unique_ptr<cudnnTensorStruct, Delete> tensor(cudnnDataType_t type, std::int64_t n, std::int64_t c,
+                                                           std::int64_t h, std::int64_t w) {
     cudnnTensorDescriptor_t made = nullptr;
     check(cudnnCreateTensorDescriptor(&made), "cudnnCreateTensorDescriptor");
     std::unique_ptr<cudnnTensorStruct, Delete> out(made);
-    check(cudnnSetTensor4dDescriptor(made, CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, number(n), number(c), number(h),
-                                     number(w)),
+    check(cudnnSetTensor4dDescriptor(made, CUDNN_TENSOR_NHWC, type, number(n), number(c), number(h), number(w)),
           "cudnnSetTensor4dDescriptor");
     return out;
   }
 };
 
 template <class Perf>
-const Perf* first_usable(const Perf* found, int count) {
+const Perf* first_usable(const Perf* found, int count, DType type) {
   for (int i = 0; i < count; ++i) {
     const bool fits = found[i].status == CUDNN_STATUS_SUCCESS && found[i].memory <= kMostWorkspace;
-    if (fits && found[i].determinism == CUDNN_DETERMINISTIC && found[i].mathType != CUDNN_TENSOR_OP_MATH)
-      return &found[i];
+    const bool is_exact = type == DType::kBF16 || found[i].mathType != CUDNN_TENSOR_OP_MATH;
+    if (fits && found[i].determinism == CUDNN_DETERMINISTIC && is_exact) return &found[i];
   }
   return nullptr;
 }
@@ -112,20 +114,28 @@ class ForwardConv final : public CudnnConv {
 class WeightConv final : public CudnnConv {
  public:
   WeightConv(const ConvShape& s, int algorithm, std::size_t workspace)
-      : CudnnConv(s, algorithm, workspace), columns_(s.n * s.oh * s.ow, s.o) {}
-  std::int64_t workspace_bytes() const override { return std::max(CudnnConv::workspace_bytes(), columns_.bytes(1)); }
+      : CudnnConv(s, algorithm, workspace), columns_(s.n * s.oh * s.ow, s.o) {
+    if (s.type == DType::kBF16) narrow_ = s.o * s.window.h.kernel * s.window.w.kernel * (s.c / s.groups);
+  }
+  std::int64_t workspace_bytes() const override {
+    if (narrow_ > 0) return align_up(CudnnConv::workspace_bytes(), 256) + byte_size(DType::kBF16, narrow_);
+    return std::max(CudnnConv::workspace_bytes(), columns_.bytes(1));
+  }
   void launch(const Buffers& b, Stream& stream) override {
+    std::byte* dw = narrow_ > 0 ? b.workspace + align_up(CudnnConv::workspace_bytes(), 256) : b.outputs[0];
     check(cudnnConvolutionBackwardFilter(CudaContext::get().cudnn(), &kOne, d_.x.get(), b.inputs[0], d_.y.get(),
                                          b.inputs[1], d_.conv.get(),
                                          static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm_), b.workspace,
-                                         workspace_, &kZero, d_.w.get(), b.outputs[0]),
+                                         workspace_, &kZero, d_.w.get(), dw),
           "cudnnConvolutionBackwardFilter");
+    if (narrow_ > 0) return widen_cuda(dw, b.out<float>(0), narrow_, stream);
     auto* bias = wanted_out<float>(b, 1);
     if (bias != nullptr) column_sums_cuda(columns_, b.in<float>(1), nullptr, bias, b.workspace, handle_of(stream));
   }
 
  private:
   ColumnParts columns_;
+  std::int64_t narrow_ = 0;  // elements of dw that the library makes in bf16
 };
 
 class DataConv final : public CudnnConv {
@@ -160,7 +170,7 @@ Prepared conv_forward_cudnn(const ConvShape& s, bool with_bias) {
   int count = 0;
   const cudnnStatus_t status = cudnnGetConvolutionForwardAlgorithm_v7(
       CudaContext::get().cudnn(), d.x.get(), d.w.get(), d.conv.get(), d.y.get(), kCandidates, &count, found);
-  const auto* chosen = status == CUDNN_STATUS_SUCCESS ? first_usable(found, count) : nullptr;
+  const auto* chosen = status == CUDNN_STATUS_SUCCESS ? first_usable(found, count, s.type) : nullptr;
   if (chosen == nullptr) return Declined{kNone};
   return std::make_unique<ForwardConv>(s, with_bias, chosen->algo, chosen->memory);
 }
@@ -172,7 +182,7 @@ Prepared conv_weight_cudnn(const ConvShape& s) {
   int count = 0;
   const cudnnStatus_t status = cudnnGetConvolutionBackwardFilterAlgorithm_v7(
       CudaContext::get().cudnn(), d.x.get(), d.y.get(), d.conv.get(), d.w.get(), kCandidates, &count, found);
-  const auto* chosen = status == CUDNN_STATUS_SUCCESS ? first_usable(found, count) : nullptr;
+  const auto* chosen = status == CUDNN_STATUS_SUCCESS ? first_usable(found, count, s.type) : nullptr;
   if (chosen == nullptr) return Declined{kNone};
   return std::make_unique<WeightConv>(s, chosen->algo, chosen->memory);
 }
@@ -184,7 +194,7 @@ Prepared conv_data_cudnn(const ConvShape& s) {
   int count = 0;
   const cudnnStatus_t status = cudnnGetConvolutionBackwardDataAlgorithm_v7(
       CudaContext::get().cudnn(), d.w.get(), d.y.get(), d.conv.get(), d.x.get(), kCandidates, &count, found);
-  const auto* chosen = status == CUDNN_STATUS_SUCCESS ? first_usable(found, count) : nullptr;
+  const auto* chosen = status == CUDNN_STATUS_SUCCESS ? first_usable(found, count, s.type) : nullptr;
   if (chosen == nullptr) return Declined{kNone};
   return std::make_unique<DataConv>(s, chosen->algo, chosen->memory);
 }

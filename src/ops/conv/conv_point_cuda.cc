@@ -26,15 +26,22 @@ Prepared conv_forward_product(const ConvShape& s, bool with_bias) {
                          .k = s.c,
                          .a = dense_matrix(rows_of(s), s.c, false),
                          .b = dense_matrix(s.c, s.o, true),
-                         .bias = with_bias});
+                         .bias = with_bias,
+                         .in = s.type,
+                         .out = s.type});
 }
 
 // dw [o, c] = dy^T x
 Prepared conv_weight_product(const ConvShape& s) {
   if (!is_product(s)) return Declined{kReason};
   const std::int64_t rows = rows_of(s);
-  const CudaProductShape shape = {
-      .m = s.o, .n = s.c, .k = rows, .a = dense_matrix(s.o, rows, true), .b = dense_matrix(rows, s.c, false)};
+  if (s.type == DType::kBF16 && s.o % 8 != 0) return Declined{"bf16 needs a multiple of 8 channels"};
+  const CudaProductShape shape = {.m = s.o,
+                                  .n = s.c,
+                                  .k = rows,
+                                  .a = dense_matrix(s.o, rows, true),
+                                  .b = dense_matrix(rows, s.c, false),
+                                  .in = s.type};
   return weight_product_kernel(shape, 1, s.o);
 }
 
@@ -45,7 +52,9 @@ Prepared conv_data_product(const ConvShape& s) {
                          .n = s.c,
                          .k = s.o,
                          .a = dense_matrix(rows_of(s), s.o, false),
-                         .b = dense_matrix(s.o, s.c, false)});
+                         .b = dense_matrix(s.o, s.c, false),
+                         .in = s.type,
+                         .out = s.type});
 }
 
 }  // namespace neap::ops

@@ -1,5 +1,6 @@
 #include "device/cuda/launch.cuh"
 #include "ops/cuda_kernel.h"
+#include "ops/layer_norm/layer_norm_mixed.cuh"
 #include "ops/layer_norm/row_norm.h"
 #include "ops/reduce/columns.cuh"
 
@@ -80,7 +81,63 @@ void parameter_sums(const Buffers& b, cudaStream_t stream, const ColumnParts& pa
       });
 }
 
+template <class X, class Y>
+void run_mixed(const Buffers& b, cudaStream_t stream, const RowNorm& s) {
+  const auto blocks = static_cast<unsigned>((s.rows + kRowsABlock - 1) / kRowsABlock);
+  norm_kernel<<<blocks, dim3(32, kRowsABlock), 0, stream>>>(s, b.in<X>(0), b.in<float>(1), b.in<float>(2), b.out<Y>(0),
+                                                            b.out<float>(1), b.out<float>(2));
+  check_launch("layer_norm");
+}
+
+// The parameters' sums come first: dx may take the place of dy or x.
+template <class D, class X>
+void run_mixed_grad(const Buffers& b, cudaStream_t stream, const RowNorm& s) {
+  if (b.outputs[1] != nullptr || b.outputs[2] != nullptr) {
+    sum_columns8<2>("layer_norm_grad", ColumnParts8(s.rows, s.width), b.workspace, stream,
+                    NormParameterTerm<D, X>{b.in<D>(0), b.in<X>(1), b.in<float>(2), b.in<float>(3), s.width},
+                    NormParameterFinish{b.out<float>(1), b.out<float>(2)});
+  }
+  if (b.outputs[0] == nullptr) return;
+  const auto blocks = static_cast<unsigned>((s.rows + kRowsABlock - 1) / kRowsABlock);
+  norm_grad_kernel<<<blocks, dim3(32, kRowsABlock), 0, stream>>>(s, b.in<D>(0), b.in<X>(1), b.in<float>(2),
+                                                                 b.in<float>(3), b.in<float>(4), b.out<X>(0));
+  check_launch("layer_norm_grad");
+}
+
+bool is_bf16(const TensorType& t) { return t.dtype == DType::kBF16; }
+
+bool fits_a_warp(const RowNorm& s) {
+  return s.rows > 0 && s.width % kVector == 0 && s.width <= kMostChunks * 32 * kVector;
+}
+
+constexpr const char* kUnusual = "bf16 of an unusual width or mixture";
+
 }  // namespace
+
+// Rows that a warp can hold.
+Prepared layer_norm_mixed_cuda(const OpCall& call) {
+  const RowNorm shape = row_norm(call.shape(0), call.attrs);
+  const bool is_in = is_bf16(call.in(0));
+  const bool is_out = is_bf16(call.outputs[0]);
+  if (!fits_a_warp(shape) || (is_in && !is_out)) return Declined{kUnusual};
+  return cuda_kernel([s = shape, is_in, is_out](const Buffers& b, cudaStream_t stream) {
+    if (is_in) return run_mixed<Bf16, Bf16>(b, stream, s);
+    is_out ? run_mixed<float, Bf16>(b, stream, s) : run_mixed<float, float>(b, stream, s);
+  });
+}
+
+Prepared layer_norm_grad_mixed_cuda(const OpCall& call) {
+  const RowNorm shape = row_norm(call.shape(1), call.attrs);
+  const bool is_dy = is_bf16(call.in(0));
+  const bool is_x = is_bf16(call.in(1));
+  if (!fits_a_warp(shape) || is_bf16(call.outputs[0]) != is_x || (is_x && !is_dy)) return Declined{kUnusual};
+  return cuda_kernel(
+      [s = shape, is_dy, is_x](const Buffers& b, cudaStream_t stream) {
+        if (is_x) return run_mixed_grad<Bf16, Bf16>(b, stream, s);
+        is_dy ? run_mixed_grad<Bf16, float>(b, stream, s) : run_mixed_grad<float, float>(b, stream, s);
+      },
+      ColumnParts8(shape.rows, shape.width).bytes(2));
+}
 
 Prepared layer_norm_cuda(const OpCall& call) {
   return cuda_kernel([s = row_norm(call.shape(0), call.attrs)](const Buffers& b, cudaStream_t stream) {

@@ -9,26 +9,29 @@ namespace {
 class CudaMatmul final : public Kernel {
  public:
   CudaMatmul(const MatmulPlan& plan, std::int64_t inner, const CudaProductShape& shape)
-      : plan_(plan), inner_(inner), product_(shape) {}
+      : plan_(plan), inner_(inner), bytes_(byte_size(shape.in, 1)), product_(shape) {}
   std::int64_t workspace_bytes() const override { return product_.workspace_bytes(); }
   std::string numerics() const override { return product_.numerics(); }
   void launch(const Buffers& b, Stream& stream) override {
     for (std::int64_t t = 0; t < plan_.batches(); t += inner_) {
-      product_.run(b.in<float>(0) + plan_.a_offset(t), b.in<float>(1) + plan_.b_offset(t), nullptr,
-                   b.out<float>(0) + t * plan_.m * plan_.n, b.workspace, handle_of(stream));
+      product_.run(b.inputs[0] + plan_.a_offset(t) * bytes_, b.inputs[1] + plan_.b_offset(t) * bytes_, nullptr,
+                   b.outputs[0] + t * plan_.m * plan_.n * bytes_, b.workspace, handle_of(stream));
     }
   }
 
  private:
   MatmulPlan plan_;
   std::int64_t inner_;
+  std::int64_t bytes_;  // of an element
   CudaProduct product_;
 };
 
 }  // namespace
 
 Prepared matmul_cuda(const OpCall& call) {
-  if (call.in(0).dtype != DType::kF32) return Declined{"f32 only"};
+  const DType type = call.in(0).dtype;
+  const bool is_one_type = call.in(1).dtype == type && call.outputs[0].dtype == type;
+  if ((type != DType::kF32 && type != DType::kBF16) || !is_one_type) return Declined{"all f32 or all bf16 only"};
   const MatmulPlan p = matmul_plan(call);
   const std::int64_t bytes = call.outputs[0].bytes();
   if (bytes == 0 || p.k == 0) {
@@ -46,7 +49,9 @@ Prepared matmul_cuda(const OpCall& call) {
                                                        .alpha = p.alpha,
                                                        .batches = inner.size,
                                                        .a_step = inner.a_step,
-                                                       .b_step = inner.b_step});
+                                                       .b_step = inner.b_step,
+                                                       .in = type,
+                                                       .out = type});
 }
 
 }  // namespace neap::ops

@@ -16,6 +16,9 @@ namespace {
 
 // What a split sum may take of the arena.
 constexpr std::size_t kMostWorkspace = 16 * static_cast<std::size_t>(kMiB);
+constexpr std::size_t kMostWorkspaceBf16 = 32 * static_cast<std::size_t>(kMiB);
+
+cudaDataType_t type_of(DType type) { return type == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F; }
 
 void check(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -35,10 +38,10 @@ using Layout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, DeleteLayout>;
 using Product = std::unique_ptr<cublasLtMatmulDescOpaque_t, DeleteProduct>;
 
 // The library's matrices are column-major: a row-major one is its transposed.
-Layout make_layout(std::int64_t rows, std::int64_t columns, std::int64_t leading, std::int64_t batches,
+Layout make_layout(DType type, std::int64_t rows, std::int64_t columns, std::int64_t leading, std::int64_t batches,
                    std::int64_t step) {
   cublasLtMatrixLayout_t made = nullptr;
-  check(cublas_lt().make_layout(&made, CUDA_R_32F, static_cast<std::uint64_t>(rows),
+  check(cublas_lt().make_layout(&made, type_of(type), static_cast<std::uint64_t>(rows),
                                 static_cast<std::uint64_t>(columns), std::max(leading, rows)),
         "cublasLtMatrixLayoutCreate");
   Layout layout(made);
@@ -60,7 +63,8 @@ std::int64_t parts_of(const CudaProductShape& s) {
   const auto can_double = [&] {
     return s.k % (2 * parts) == 0 && s.k / (2 * parts) % 4 == 0 && s.k / (2 * parts) >= kLeastPart;
   };
-  while (s.batches == 1 && tiles * parts * 2 <= 2 * kTiles && parts < 64 && can_double()) parts *= 2;
+  while (s.batches == 1 && s.in == DType::kF32 && tiles * parts * 2 <= 2 * kTiles && parts < 64 && can_double())
+    parts *= 2;
   return parts;
 }
 
@@ -86,16 +90,16 @@ struct CudaProduct::Call {
     set(CUBLASLT_MATMUL_DESC_TRANSA, left_op);
     set(CUBLASLT_MATMUL_DESC_TRANSB, right_op);
     if (s.bias) set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    left = b_plain ? make_layout(s.n, s.k, s.b.row, s.batches, s.b_step)
-                   : make_layout(s.k, s.n, s.b.column, s.batches, s.b_step);
-    right = a_plain ? make_layout(s.k, s.m, s.a.row, s.batches, s.a_step)
-                    : make_layout(s.m, s.k, s.a.column, s.batches, s.a_step);
-    out = make_layout(s.n, s.m, s.n, s.batches, s.c_step == 0 ? s.m * s.n : s.c_step);
+    left = b_plain ? make_layout(s.in, s.n, s.k, s.b.row, s.batches, s.b_step)
+                   : make_layout(s.in, s.k, s.n, s.b.column, s.batches, s.b_step);
+    right = a_plain ? make_layout(s.in, s.k, s.m, s.a.row, s.batches, s.a_step)
+                    : make_layout(s.in, s.m, s.k, s.a.column, s.batches, s.a_step);
+    out = make_layout(s.out, s.n, s.m, s.n, s.batches, s.c_step == 0 ? s.m * s.n : s.c_step);
     aligned = choose(16);
-    any = choose(4);
+    any = choose(s.in == DType::kBF16 ? 2 : 4);
   }
 
-  void run(const float* a, const float* b, const float* bias, float* c, std::byte* scratch, cudaStream_t stream) const;
+  void run(const void* a, const void* b, const void* bias, void* c, std::byte* scratch, cudaStream_t stream) const;
 
   template <class T>
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value) const {
@@ -109,7 +113,7 @@ struct CudaProduct::Call {
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
       check(cublas_lt().set_preference(made, attribute, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
     };
-    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspace);
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, shape.in == DType::kBF16 ? kMostWorkspaceBf16 : kMostWorkspace);
     // Split sums only by way of the workspace: their order does not depend on which block is first.
     prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
            static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
@@ -167,7 +171,7 @@ std::string CudaProduct::numerics() const {
   return fmt::format("{} {:016x}", parts_, hash_bytes(&call_->any.algo, sizeof call_->any.algo, first));
 }
 
-void CudaProduct::run(const float* a, const float* b, const float* bias, float* c, std::byte* workspace,
+void CudaProduct::run(const void* a, const void* b, const void* bias, void* c, std::byte* workspace,
                       cudaStream_t stream) const {
   const auto address = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(workspace));
   auto* const scratch = workspace + (align_up(address, kWorkspaceAlignment) - address);
@@ -175,11 +179,11 @@ void CudaProduct::run(const float* a, const float* b, const float* bias, float* 
   auto* partial = reinterpret_cast<float*>(scratch + call_bytes());
   call_->run(a, b, nullptr, partial, scratch, stream);
   add_parts_cuda({.parts = parts_, .step = part_step(), .rows = shape_.m, .columns = shape_.n}, partial,
-                 shape_.bias ? bias : nullptr, shape_.adds, c, stream);
+                 shape_.bias ? static_cast<const float*>(bias) : nullptr, shape_.adds, static_cast<float*>(c), stream);
 }
 
 // Where a tensor lies within 16 bytes is the graph's doing (a view into another), never the plan's.
-void CudaProduct::Call::run(const float* a, const float* b, const float* bias, float* c, std::byte* scratch,
+void CudaProduct::Call::run(const void* a, const void* b, const void* bias, void* c, std::byte* scratch,
                             cudaStream_t stream) const {
   const bool is_usual = is_aligned(a) && is_aligned(b) && is_aligned(c);
   const cublasLtMatmulHeuristicResult_t& chosen = is_usual ? aligned : any;

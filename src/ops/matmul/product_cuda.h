@@ -1,6 +1,6 @@
-// Products by cuBLASLt: C = alpha op(A) op(B) [+ bias] [+ C], f32 without TF32. The algorithm is the heuristic's first
-// for the shape and stays the same. A small C with long sums would keep only a few multiprocessors busy: its sums are
-// cut into parts by us, which are one batch of products, and then added up in order.
+// Products by cuBLASLt: C = alpha op(A) op(B) [+ bias] [+ C], f32 without TF32, or bf16 with sums in f32. The algorithm
+// is the heuristic's first for the shape and stays the same. A small C with long sums would keep only a few
+// multiprocessors busy: its sums are cut into parts by us, which are one batch of products, and then added up in order.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -21,6 +21,8 @@ struct CudaProductShape {
   float alpha = 1;
   std::int64_t batches = 1, a_step = 0, b_step = 0;  // in elements
   std::int64_t c_step = 0;                           // 0: behind each other
+  DType in = DType::kF32;                            // of A and B: f32 or bf16
+  DType out = DType::kF32;                           // of C and the bias; bf16 only with A and B of bf16
 };
 
 class CudaProduct {
@@ -33,8 +35,7 @@ class CudaProduct {
 
   std::int64_t workspace_bytes() const;
   std::string numerics() const;
-  void run(const float* a, const float* b, const float* bias, float* c, std::byte* workspace,
-           cudaStream_t stream) const;
+  void run(const void* a, const void* b, const void* bias, void* c, std::byte* workspace, cudaStream_t stream) const;
 
  private:
   struct Call;

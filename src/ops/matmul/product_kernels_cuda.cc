@@ -14,7 +14,7 @@ class ProductKernel final : public Kernel {
   std::int64_t workspace_bytes() const override { return product_.workspace_bytes(); }
   std::string numerics() const override { return product_.numerics(); }
   void launch(const Buffers& b, Stream& stream) override {
-    product_.run(b.in<float>(0), b.in<float>(1), b.in<float>(2), b.out<float>(0), b.workspace, handle_of(stream));
+    product_.run(b.in<void>(0), b.in<void>(1), b.in<void>(2), b.outputs[0], b.workspace, handle_of(stream));
   }
 
  private:
@@ -24,20 +24,29 @@ class ProductKernel final : public Kernel {
 class WeightProductKernel final : public Kernel {
  public:
   WeightProductKernel(const CudaProductShape& shape, std::size_t left, const ColumnParts& parts)
-      : left_(left), parts_(parts), product_(shape) {}
-  std::int64_t workspace_bytes() const override { return std::max(product_.workspace_bytes(), parts_.bytes(1)); }
+      : left_(left), is_bf16_(shape.in == DType::kBF16), parts_(parts), product_(shape) {}
+  std::int64_t workspace_bytes() const override {
+    const std::int64_t sums = is_bf16_ ? bf16_column_bytes(parts_.rows, parts_.c) : parts_.bytes(1);
+    return std::max(product_.workspace_bytes(), sums);
+  }
   std::string numerics() const override { return product_.numerics(); }
   void launch(const Buffers& b, Stream& stream) override {
     auto* weight = b.out<float>(0);
     auto* bias = wanted_out<float>(b, 1);
     if (weight != nullptr) {
-      product_.run(b.in<float>(left_), b.in<float>(1 - left_), nullptr, weight, b.workspace, handle_of(stream));
+      product_.run(b.in<void>(left_), b.in<void>(1 - left_), nullptr, weight, b.workspace, handle_of(stream));
     }
-    if (bias != nullptr) column_sums_cuda(parts_, b.in<float>(1), nullptr, bias, b.workspace, handle_of(stream));
+    if (bias == nullptr) return;
+    if (is_bf16_) {
+      bf16_column_sums_cuda(parts_.rows, parts_.c, b.in<void>(1), false, bias, b.workspace, handle_of(stream));
+    } else {
+      column_sums_cuda(parts_, b.in<float>(1), nullptr, bias, b.workspace, handle_of(stream));
+    }
   }
 
  private:
   std::size_t left_;
+  bool is_bf16_;
   ColumnParts parts_;
   CudaProduct product_;
 };

@@ -48,10 +48,10 @@ Prepared simd_grad(const OpCall& call) {
   });
 }
 
-constexpr KernelEntry kForward[] = {{"cuda", DeviceKind::kCuda, max_pool_cuda},
+constexpr KernelEntry kForward[] = {{"cuda", DeviceKind::kCuda, max_pool_cuda, true},
                                     {"simd", DeviceKind::kCpu, simd},
                                     {"ref", DeviceKind::kCpu, max_pool_ref}};
-constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, max_pool_grad_cuda},
+constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, max_pool_grad_cuda, true},
                                      {"simd", DeviceKind::kCpu, simd_grad},
                                      {"ref", DeviceKind::kCpu, max_pool_grad_ref}};
 

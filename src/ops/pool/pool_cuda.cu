@@ -1,4 +1,5 @@
 // Pools: a thread an element of the result. Gradients gather from the windows that an element lies in, in their order.
+#include "device/cuda/floats.cuh"
 #include "device/cuda/launch.cuh"
 #include "ops/cuda_kernel.h"
 #include "ops/pool/pool_windows.h"
@@ -120,37 +121,37 @@ __device__ float divisor(const Shape3& s, const At& o) {
 std::int64_t outputs(const Shape3& s) { return s.n * s.d.out * s.h.out * s.w.out * s.c; }
 std::int64_t inputs(const Shape3& s) { return s.n * s.d.in * s.h.in * s.w.in * s.c; }
 
-template <class Tap>
+template <class T, class Tap>
 void run_max(const Buffers& b, cudaStream_t stream, const Shape3& s) {
-  const auto* x = b.in<float>(0);
-  auto* y = b.out<float>(0);
+  const auto* x = b.in<T>(0);
+  auto* y = b.out<T>(0);
   auto* index = b.out<Tap>(1);
   each("max_pool", outputs(s), stream, [=] __device__(std::int64_t i) {
     float best = -INFINITY;
     int best_tap = -1;
     each_inside(s, place_out(s, i), [&](int tap, std::int64_t at) {
-      const float v = x[at];
+      const float v = widen(x[at]);
       if (best_tap >= 0 && !(v > best) && v == v) return;
       best = v;
       best_tap = tap;
     });
-    y[i] = best;
+    y[i] = narrow<T>(best);
     if (index != nullptr) index[i] = static_cast<Tap>(best_tap > 0 ? best_tap : 0);
   });
 }
 
-template <class Tap>
+template <class T, class Tap>
 void run_max_grad(const Buffers& b, cudaStream_t stream, const Shape3& s) {
-  const auto* dy = b.in<float>(0);
+  const auto* dy = b.in<T>(0);
   const auto* index = b.in<Tap>(1);
-  auto* dx = b.out<float>(0);
+  auto* dx = b.out<T>(0);
   each("max_pool_grad", inputs(s), stream, [=] __device__(std::int64_t i) {
     float sum = 0;
     each_window(s, place_in(s, i), [&](int tap, const At& o) {
       const std::int64_t at = element(s, o);
-      if (index[at] == tap) sum += dy[at];
+      if (index[at] == tap) sum += widen(dy[at]);
     });
-    dx[i] = sum;
+    dx[i] = narrow<T>(sum);
   });
 }
 
@@ -200,19 +201,27 @@ Shape3 backward_shape(const OpCall& call) {
   return Shape3(PoolWindows(call.outputs[0].shape, call.shape(0), call.attrs));
 }
 
+constexpr const char* kMixture = "a mixture of types";
+
 }  // namespace
 
 Prepared max_pool_cuda(const OpCall& call) {
   const bool wide = tap_type(call.attrs) == DType::kI32;
-  return cuda_kernel([s = forward_shape(call), wide](const Buffers& b, cudaStream_t stream) {
-    wide ? run_max<std::int32_t>(b, stream, s) : run_max<std::uint8_t>(b, stream, s);
+  const bool is_bf16 = call.in(0).dtype == DType::kBF16;
+  if (is_bf16 && (wide || call.outputs[0].dtype != DType::kBF16)) return Declined{kMixture};
+  return cuda_kernel([s = forward_shape(call), wide, is_bf16](const Buffers& b, cudaStream_t stream) {
+    if (is_bf16) return run_max<Bf16, std::uint8_t>(b, stream, s);
+    wide ? run_max<float, std::int32_t>(b, stream, s) : run_max<float, std::uint8_t>(b, stream, s);
   });
 }
 
 Prepared max_pool_grad_cuda(const OpCall& call) {
   const bool wide = tap_type(call.attrs) == DType::kI32;
-  return cuda_kernel([s = backward_shape(call), wide](const Buffers& b, cudaStream_t stream) {
-    wide ? run_max_grad<std::int32_t>(b, stream, s) : run_max_grad<std::uint8_t>(b, stream, s);
+  const bool is_bf16 = call.in(0).dtype == DType::kBF16;
+  if (is_bf16 && (wide || call.outputs[0].dtype != DType::kBF16)) return Declined{kMixture};
+  return cuda_kernel([s = backward_shape(call), wide, is_bf16](const Buffers& b, cudaStream_t stream) {
+    if (is_bf16) return run_max_grad<Bf16, std::uint8_t>(b, stream, s);
+    wide ? run_max_grad<float, std::int32_t>(b, stream, s) : run_max_grad<float, std::uint8_t>(b, stream, s);
   });
 }
 

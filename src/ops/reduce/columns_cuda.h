@@ -22,6 +22,11 @@ struct ColumnParts {
 void column_sums_cuda(const ColumnParts& parts, const float* x, const float* start, float* out, std::byte* workspace,
                       cudaStream_t stream);
 
+// The same of bf16, whose columns are a multiple of 8; the workspace has bf16_column_bytes().
+std::int64_t bf16_column_bytes(std::int64_t rows, std::int64_t c);
+void bf16_column_sums_cuda(std::int64_t rows, std::int64_t c, const void* x, bool adds, float* out,
+                           std::byte* workspace, cudaStream_t stream);
+
 // Partial results of a matrix, `step` elements from one to the next.
 struct MatrixParts {
   std::int64_t parts = 1, step = 0, rows = 0, columns = 0;

@@ -3,6 +3,7 @@
 
 #include "ops/cuda_kernel.h"
 #include "ops/reduce/columns.cuh"
+#include "ops/reduce/columns8.cuh"
 #include "ops/reduce/reduce.h"
 
 namespace neap::ops {
@@ -24,6 +25,23 @@ void column_sums_cuda(const ColumnParts& parts, const float* x, const float* sta
       [=] __device__(std::int64_t row, std::int64_t column, double* sums) { sums[0] += x[row * c + column]; },
       [=] __device__(std::int64_t column, const double* sums) {
         out[column] = static_cast<float>(start != nullptr ? start[column] + sums[0] : sums[0]);
+      });
+}
+
+std::int64_t bf16_column_bytes(std::int64_t rows, std::int64_t c) { return ColumnParts8(rows, c).bytes(1); }
+
+void bf16_column_sums_cuda(std::int64_t rows, std::int64_t c, const void* x, bool adds, float* out,
+                           std::byte* workspace, cudaStream_t stream) {
+  const auto* from = static_cast<const Bf16*>(x);
+  sum_columns8<1>(
+      "column_sums", ColumnParts8(rows, c), workspace, stream,
+      [=] __device__(std::int64_t row, std::int64_t column, float(&sums)[1][kVector]) {
+        float v[kVector];
+        load8(from + row * c + column, v);
+        for (int i = 0; i < kVector; ++i) sums[0][i] += v[i];
+      },
+      [=] __device__(std::int64_t column, const double* sums) {
+        out[column] = static_cast<float>(adds ? out[column] + sums[0] : sums[0]);
       });
 }
 

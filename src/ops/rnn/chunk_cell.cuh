@@ -2,6 +2,7 @@
 // recurrent/chunk_ref.cc.
 #pragma once
 
+#include "device/cuda/floats.cuh"
 #include "device/cuda/launch.cuh"
 #include "recurrent/chunk.h"
 
@@ -19,6 +20,7 @@ struct CellStep {
   const float* by_state;  // GRU
   const float *h_prev, *c_prev;
   float *gates, *h, *c;  // gates and c may take the place of by_input and c_prev
+  Bf16* h_narrow;        // LSTM: h once more, for the next product; may be null
 };
 
 __device__ inline void lstm_unit(const CellStep& s, std::int64_t row, std::int64_t unit) {
@@ -39,7 +41,9 @@ __device__ inline void lstm_unit(const CellStep& s, std::int64_t row, std::int64
   s.gates[first + 2 * s.hidden] = g;
   s.gates[first + 3 * s.hidden] = o;
   s.c[e] = c;
-  s.h[e] = o * tanhf(c);
+  const float h = o * tanhf(c);
+  s.h[e] = h;
+  if (s.h_narrow != nullptr) s.h_narrow[e] = narrow<Bf16>(h);
 }
 
 __device__ inline void gru_unit(const CellStep& s, std::int64_t row, std::int64_t unit) {
@@ -82,6 +86,7 @@ struct CellSlope {
   const float *gates, *h, *c, *h_prev, *c_prev;
   float *dh, *dc;              // in: from the step behind; out: what reaches the step before other than by the weights
   float *by_input, *by_state;  // gradients of the sums, [batch, blocks * hidden]; the same array but for the GRU
+  Bf16* narrow;                // LSTM: they go here instead; null: they do not
 };
 
 __device__ inline void lstm_slope(const CellSlope& s, std::int64_t row, std::int64_t unit, float dh) {
@@ -93,10 +98,15 @@ __device__ inline void lstm_slope(const CellSlope& s, std::int64_t row, std::int
   const float o = s.gates[first + 3 * s.hidden];
   const float t = tanhf(s.c[e]);
   const float d = s.dc[e] + dh * o * (1 - t * t);
-  s.by_input[first] = d * g * i * (1 - i);
-  s.by_input[first + s.hidden] = d * at_or_zero(s.c_prev, e) * f * (1 - f);
-  s.by_input[first + 2 * s.hidden] = d * i * (1 - g * g);
-  s.by_input[first + 3 * s.hidden] = dh * t * o * (1 - o);
+  const float slopes[4] = {d * g * i * (1 - i), d * at_or_zero(s.c_prev, e) * f * (1 - f), d * i * (1 - g * g),
+                           dh * t * o * (1 - o)};
+  for (int k = 0; k < 4; ++k) {
+    if (s.narrow != nullptr) {
+      s.narrow[first + k * s.hidden] = narrow<Bf16>(slopes[k]);
+    } else {
+      s.by_input[first + k * s.hidden] = slopes[k];
+    }
+  }
   s.dc[e] = d * f;
   s.dh[e] = 0;
 }

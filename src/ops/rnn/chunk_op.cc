@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "device/geared_kernel.h"
 #include "neap/error.h"
 #include "recurrent/gear.h"
@@ -246,13 +249,39 @@ Prepared chunk_simd(ChunkFamily family, const OpCall& call) {
   return std::make_unique<GearedFunction>(run, forward_workspace(shape));
 }
 
+namespace {
+
+// These inputs are of one type, all else is f32.
+std::optional<DType> product_type(const OpCall& call, std::initializer_list<std::size_t> products) {
+  DType type = DType::kF32;
+  for (const std::size_t i : products) type = call.has(i) ? call.in(i).dtype : type;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    const bool is_product = std::find(products.begin(), products.end(), i) != products.end();
+    const bool is_float = call.has(i) && neap::is_float(call.in(i).dtype);
+    if (is_float && call.in(i).dtype != (is_product ? type : DType::kF32)) return std::nullopt;
+  }
+  for (const TensorType& t : call.outputs) {
+    if (t.dtype == DType::kBF16) return std::nullopt;
+  }
+  return type;
+}
+
+constexpr const char* kMixture = "a mixture of types";
+
+}  // namespace
+
 Prepared chunk_on_cuda(ChunkFamily family, const OpCall& call) {
-  return chunk_cuda != nullptr ? chunk_cuda(forward_shape(family, call)) : not_linked();
+  if (chunk_cuda == nullptr) return not_linked();
+  const auto type = product_type(call, {ChunkIn::kX, ChunkIn::kWIh, ChunkIn::kWHh});
+  return type ? chunk_cuda(forward_shape(family, call), *type) : Declined{kMixture};
 }
 
 Prepared chunk_grad_on_cuda(ChunkFamily family, const OpCall& call) {
   if (chunk_grad_cuda == nullptr) return not_linked();
-  return chunk_grad_cuda(backward_shape(family, call), call.has(ChunkGradIn::kDWIh), call.has(ChunkGradIn::kDWHh));
+  const auto type = product_type(call, {ChunkGradIn::kX, ChunkGradIn::kWIh, ChunkGradIn::kWHh});
+  if (!type) return Declined{kMixture};
+  return chunk_grad_cuda(backward_shape(family, call), *type, call.has(ChunkGradIn::kDWIh),
+                         call.has(ChunkGradIn::kDWHh));
 }
 
 Prepared chunk_ref(ChunkFamily family, const OpCall& call) {

@@ -60,8 +60,9 @@ Prepared chunk_grad_simd(ChunkFamily family, const OpCall& call);
 Prepared chunk_grad_ref(ChunkFamily family, const OpCall& call);
 // Null in a program without CUDA, as oneDNN's kernels may be. `adds`: the sums so far of the weights' gradients are
 // given.
-[[gnu::weak]] Prepared chunk_cuda(const ChunkShape& shape);
-[[gnu::weak]] Prepared chunk_grad_cuda(const ChunkShape& shape, bool adds_ih, bool adds_hh);
+// `type` of x and the weights.
+[[gnu::weak]] Prepared chunk_cuda(const ChunkShape& shape, DType type);
+[[gnu::weak]] Prepared chunk_grad_cuda(const ChunkShape& shape, DType type, bool adds_ih, bool adds_hh);
 Prepared chunk_on_cuda(ChunkFamily family, const OpCall& call);
 Prepared chunk_grad_on_cuda(ChunkFamily family, const OpCall& call);
 ChunkForward chunk_forward_buffers(const Buffers& b);
@@ -83,8 +84,8 @@ struct ChunkOps {
   static double grad_flops(const OpCall& call) { return chunk_grad_flops(kFamily, call); }
 
   static constexpr KernelEntry kForward[] = {
-      {"cuda", DeviceKind::kCuda, cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
-  static constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, cuda_grad},
+      {"cuda", DeviceKind::kCuda, cuda, true}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
+  static constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, cuda_grad, true},
                                               {"simd", DeviceKind::kCpu, simd_grad},
                                               {"ref", DeviceKind::kCpu, ref_grad}};
 

@@ -1,6 +1,6 @@
 // The formulas of unary_ref.cc in f32. One kernel switches among the functions: the branch is the same for all threads,
 // and memory is what it waits for.
-#include "device/cuda/launch.cuh"
+#include "device/cuda/map.cuh"
 #include "ops/cuda_kernel.h"
 #include "ops/unary/unary.h"
 
@@ -116,36 +116,70 @@ __device__ float arithmetic_slope(UnaryFn fn, float s) {
   }
 }
 
-void run_forward(const Buffers& b, cudaStream_t stream, UnaryCall u, std::int64_t n) {
-  const auto* x = b.in<float>(0);
-  auto* y = b.out<float>(0);
-  each("unary", n, stream, [=] __device__(std::int64_t i) {
-    y[i] = u.fn <= UnaryFn::kErf ? activation(u.fn, x[i], u.args) : arithmetic(u.fn, x[i]);
-  });
+struct Value {
+  UnaryCall u;
+  __device__ float operator()(float x) const {
+    return u.fn <= UnaryFn::kErf ? activation(u.fn, x, u.args) : arithmetic(u.fn, x);
+  }
+};
+
+struct Slope {
+  UnaryCall u;
+  __device__ float operator()(float dy, float saved) const {
+    return dy * (u.fn <= UnaryFn::kErf ? activation_slope(u.fn, saved, u.args) : arithmetic_slope(u.fn, saved));
+  }
+};
+
+// With the hardware's own exponential and division, whose errors are far below bf16's.
+struct QuickGelu {
+  __device__ float operator()(float x) const { return x * __fdividef(1, 1 + __expf(-2 * gelu_inner(x))); }
+};
+
+struct QuickGeluSlope {
+  __device__ float operator()(float dy, float x) const {
+    const float s = __fdividef(1, 1 + __expf(-2 * gelu_inner(x)));
+    return dy * fmaf(2 * x * gelu_inner_slope(x), s * (1 - s), s);
+  }
+};
+
+template <class T>
+void run_forward(const Buffers& b, cudaStream_t stream, const UnaryCall& u, std::int64_t n) {
+  map1("unary", n, b.out<T>(0), b.in<T>(0), Value{u}, stream);
 }
 
-void run_backward(const Buffers& b, cudaStream_t stream, UnaryCall u, std::int64_t n) {
-  const auto* dy = b.in<float>(0);
-  const auto* saved = b.in<float>(1);
-  auto* dx = b.out<float>(0);
-  each("unary_grad", n, stream, [=] __device__(std::int64_t i) {
-    dx[i] =
-        dy[i] * (u.fn <= UnaryFn::kErf ? activation_slope(u.fn, saved[i], u.args) : arithmetic_slope(u.fn, saved[i]));
-  });
+template <class T>
+void run_backward(const Buffers& b, cudaStream_t stream, const UnaryCall& u, std::int64_t n) {
+  map2("unary_grad", n, b.out<T>(0), b.in<T>(0), b.in<T>(1), Slope{u}, stream);
+}
+
+void run_bf16_forward(const Buffers& b, cudaStream_t stream, const UnaryCall& u, std::int64_t n) {
+  if (u.fn != UnaryFn::kGeluTanh) return run_forward<Bf16>(b, stream, u, n);
+  map1("gelu", n, b.out<Bf16>(0), b.in<Bf16>(0), QuickGelu(), stream);
+}
+
+void run_bf16_backward(const Buffers& b, cudaStream_t stream, const UnaryCall& u, std::int64_t n) {
+  if (u.fn != UnaryFn::kGeluTanh) return run_backward<Bf16>(b, stream, u, n);
+  map2("gelu_grad", n, b.out<Bf16>(0), b.in<Bf16>(0), b.in<Bf16>(1), QuickGeluSlope(), stream);
 }
 
 }  // namespace
 
 Prepared unary_cuda(const OpCall& call) {
-  if (call.in(0).dtype != DType::kF32) return Declined{"f32 only"};
-  return cuda_kernel([u = unary_call(call), n = call.in(0).elements()](const Buffers& b, cudaStream_t stream) {
-    run_forward(b, stream, u, n);
+  const DType type = call.in(0).dtype;
+  const bool is_float = type == DType::kF32 || type == DType::kBF16;
+  if (!is_float || call.outputs[0].dtype != type) return Declined{"f32 or bf16 only"};
+  return cuda_kernel([u = unary_call(call), n = call.in(0).elements(), is_f32 = type == DType::kF32](
+                         const Buffers& b, cudaStream_t stream) {
+    is_f32 ? run_forward<float>(b, stream, u, n) : run_bf16_forward(b, stream, u, n);
   });
 }
 
 Prepared unary_grad_cuda(const OpCall& call) {
-  return cuda_kernel([u = unary_call(call), n = call.in(0).elements()](const Buffers& b, cudaStream_t stream) {
-    run_backward(b, stream, u, n);
+  const DType type = call.in(0).dtype;
+  if (call.in(1).dtype != type || call.outputs[0].dtype != type) return Declined{"one type only"};
+  return cuda_kernel([u = unary_call(call), n = call.in(0).elements(), is_f32 = type == DType::kF32](
+                         const Buffers& b, cudaStream_t stream) {
+    is_f32 ? run_backward<float>(b, stream, u, n) : run_bf16_backward(b, stream, u, n);
   });
 }
 
