@@ -43,11 +43,16 @@ Choice choose(const OpCall& call, DeviceKind device, bool own_only) {
   std::string reasons;
   for (std::size_t i = 0; i < call.op->kernel_count; ++i) {
     const KernelEntry& entry = call.op->kernels[i];
-    if (entry.device != device || (own_only && entry.name == "onednn")) continue;
+    const bool is_linked = entry.prepare != nullptr;
+    if (entry.device != device || !is_linked || (own_only && entry.name == "onednn")) continue;
     Prepared prepared = entry.prepare(call);
     if (auto* kernel = std::get_if<std::unique_ptr<Kernel>>(&prepared))
       return {std::move(*kernel), std::string(entry.name)};
     reasons += fmt::format("; {}: {}", entry.name, std::get<Declined>(prepared).why);
+  }
+  if (device == DeviceKind::kCuda) {
+    throw UserError(
+        fmt::format("no CUDA kernel for {} yet; use --device cpu ({}{})", call.op->name, signature(call), reasons));
   }
   throw UserError(
       fmt::format("{} has no kernel on {} for {}{}", call.op->name, name(device), signature(call), reasons));

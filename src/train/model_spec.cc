@@ -5,6 +5,7 @@
 #include "autodiff/autodiff.h"
 #include "autodiff/optimizer.h"
 #include "neap/error.h"
+#include "optimize/optimization.h"
 #include "train/state.h"
 
 namespace neap {
@@ -73,7 +74,7 @@ Graph build_training(const ModelSpec& spec, const TrainOptions& options) {
   append_updates(g, differentiate(g, loss, trained), options.optimizer);
   Graph out = g.take();
   verify(out);
-  return out;
+  return optimize(std::move(out), chosen_optimizations(options.optimize));
 }
 
 Graph build_evaluation(const ModelSpec& spec, std::int64_t batch) {

@@ -96,8 +96,11 @@ double flops_grad(const OpCall& call) {
   return 10 * pairs(s) * static_cast<double>(s.depth);
 }
 
-constexpr KernelEntry kForward[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, attention_ref}};
-constexpr KernelEntry kBackward[] = {{"simd", DeviceKind::kCpu, simd_grad},
+constexpr KernelEntry kForward[] = {{"cuda", DeviceKind::kCuda, attention_cuda},
+                                    {"simd", DeviceKind::kCpu, simd},
+                                    {"ref", DeviceKind::kCpu, attention_ref}};
+constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, attention_grad_cuda},
+                                     {"simd", DeviceKind::kCpu, simd_grad},
                                      {"ref", DeviceKind::kCpu, attention_grad_ref}};
 
 }  // namespace

@@ -151,6 +151,34 @@ Prepared data_onednn(const OpCall& call) {
   return conv_data_onednn != nullptr ? conv_data_onednn(data_shape(call)) : not_linked();
 }
 
+Prepared product(const OpCall& call) {
+  return conv_forward_product != nullptr ? conv_forward_product(forward_shape(call), call.has(2)) : not_linked();
+}
+Prepared weight_product(const OpCall& call) {
+  return conv_weight_product != nullptr ? conv_weight_product(weight_shape(call)) : not_linked();
+}
+Prepared data_product(const OpCall& call) {
+  return conv_data_product != nullptr ? conv_data_product(data_shape(call)) : not_linked();
+}
+Prepared cudnn(const OpCall& call) {
+  return conv_forward_cudnn != nullptr ? conv_forward_cudnn(forward_shape(call), call.has(2)) : not_linked();
+}
+Prepared weight_cudnn(const OpCall& call) {
+  return conv_weight_cudnn != nullptr ? conv_weight_cudnn(weight_shape(call)) : not_linked();
+}
+Prepared data_cudnn(const OpCall& call) {
+  return conv_data_cudnn != nullptr ? conv_data_cudnn(data_shape(call)) : not_linked();
+}
+Prepared cuda(const OpCall& call) {
+  return conv_forward_cuda != nullptr ? conv_forward_cuda(forward_shape(call)) : not_linked();
+}
+Prepared weight_cuda(const OpCall& call) {
+  return conv_weight_cuda != nullptr ? conv_weight_cuda(weight_shape(call)) : not_linked();
+}
+Prepared data_cuda(const OpCall& call) {
+  return conv_data_cuda != nullptr ? conv_data_cuda(data_shape(call)) : not_linked();
+}
+
 Prepared ref(const OpCall& call) {
   return function_kernel([s = forward_shape(call)](const Buffers& b) {
     conv_forward_ref(s, b.in<float>(0), b.in<float>(1), b.in<float>(2), b.out<float>(0));
@@ -170,9 +198,21 @@ Prepared data_ref(const OpCall& call) {
   });
 }
 
-constexpr KernelEntry kForward[] = {{"onednn", DeviceKind::kCpu, onednn}, {"ref", DeviceKind::kCpu, ref}};
-constexpr KernelEntry kWeight[] = {{"onednn", DeviceKind::kCpu, weight_onednn}, {"ref", DeviceKind::kCpu, weight_ref}};
-constexpr KernelEntry kData[] = {{"onednn", DeviceKind::kCpu, data_onednn}, {"ref", DeviceKind::kCpu, data_ref}};
+constexpr KernelEntry kForward[] = {{"cublaslt", DeviceKind::kCuda, product},
+                                    {"cudnn", DeviceKind::kCuda, cudnn},
+                                    {"cuda", DeviceKind::kCuda, cuda},
+                                    {"onednn", DeviceKind::kCpu, onednn},
+                                    {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kWeight[] = {{"cublaslt", DeviceKind::kCuda, weight_product},
+                                   {"cudnn", DeviceKind::kCuda, weight_cudnn},
+                                   {"cuda", DeviceKind::kCuda, weight_cuda},
+                                   {"onednn", DeviceKind::kCpu, weight_onednn},
+                                   {"ref", DeviceKind::kCpu, weight_ref}};
+constexpr KernelEntry kData[] = {{"cublaslt", DeviceKind::kCuda, data_product},
+                                 {"cudnn", DeviceKind::kCuda, data_cudnn},
+                                 {"cuda", DeviceKind::kCuda, data_cuda},
+                                 {"onednn", DeviceKind::kCpu, data_onednn},
+                                 {"ref", DeviceKind::kCpu, data_ref}};
 
 }  // namespace
 

@@ -39,4 +39,15 @@ void conv_data_ref(const ConvShape& s, const float* dy, const float* w, const fl
 // Inputs dy, weight and, when given, a bias that is added to the result; output dx.
 [[gnu::weak]] Prepared conv_data_onednn(const ConvShape& s);
 
+// The same on CUDA: as a product where it is one, by cuDNN, and plainly where that declines.
+[[gnu::weak]] Prepared conv_forward_product(const ConvShape& s, bool with_bias);
+[[gnu::weak]] Prepared conv_weight_product(const ConvShape& s);
+[[gnu::weak]] Prepared conv_data_product(const ConvShape& s);
+[[gnu::weak]] Prepared conv_forward_cudnn(const ConvShape& s, bool with_bias);
+[[gnu::weak]] Prepared conv_weight_cudnn(const ConvShape& s);
+[[gnu::weak]] Prepared conv_data_cudnn(const ConvShape& s);
+[[gnu::weak]] Prepared conv_forward_cuda(const ConvShape& s);
+[[gnu::weak]] Prepared conv_weight_cuda(const ConvShape& s);
+[[gnu::weak]] Prepared conv_data_cuda(const ConvShape& s);
+
 }  // namespace neap::ops
