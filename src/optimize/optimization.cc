@@ -7,12 +7,13 @@
 #include <set>
 
 #include "neap/error.h"
+#include "optimize/fuse_elementwise.h"
 #include "optimize/vocab_loss.h"
 
 namespace neap {
 namespace {
 
-constexpr std::array kAll = {kTiledVocabLoss};
+constexpr std::array kAll = {kTiledVocabLoss, kFusedElementwise};
 
 std::string names() {
   std::string out;

@@ -1,0 +1,213 @@
+#include "ops/tiled/tiled_kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "core/bytes.h"
+#include "ops/tiled/tiled.h"
+
+namespace neap::ops {
+namespace {
+
+enum class Which : std::uint8_t { kAny, kOwn, kRef };
+
+std::unique_ptr<Kernel> kernel_for(const OpCall& call, Which which) {
+  for (std::size_t i = 0; i < call.op->kernel_count; ++i) {
+    const KernelEntry& entry = call.op->kernels[i];
+    if (entry.device != DeviceKind::kCpu || (which == Which::kOwn && entry.name == "onednn") ||
+        (which == Which::kRef && entry.name != "ref")) {
+      continue;
+    }
+    Prepared prepared = entry.prepare(call);
+    if (auto* kernel = std::get_if<std::unique_ptr<Kernel>>(&prepared)) return std::move(*kernel);
+  }
+  return nullptr;
+}
+
+Shape with_rows(const Shape& shape, int axes, std::int64_t rows) {
+  Shape out{rows};
+  for (int i = axes; i < shape.rank(); ++i) out.push_back(shape[i]);
+  return out;
+}
+
+// Axes in front of the rows' own are 1 or missing.
+Shape without_rows(const Shape& shape, const Shape& result, int axes) {
+  Shape out;
+  for (int i = std::max(0, axes + shape.rank() - result.rank()); i < shape.rank(); ++i) out.push_back(shape[i]);
+  return out;
+}
+
+// The program prepared for one number of rows.
+struct ChunkKernels {
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  std::int64_t scratch = 0;
+};
+
+class TiledKernel final : public Kernel {
+ public:
+  static Prepared make(const OpCall& call, Which which) {
+    auto out = std::make_unique<TiledKernel>();
+    if (const char* why = out->prepare(call, which)) return Declined{why};
+    return Prepared(std::move(out));
+  }
+
+  std::int64_t workspace_bytes() const override { return bytes_; }
+  std::string numerics() const override { return numerics_; }
+
+  void launch(const Buffers& b, Stream& stream) override {
+    for (std::int64_t first = 0; first < rows_; first += chunk_) {
+      run(b, first, rows_ - first < chunk_ ? last_ : whole_, stream);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kMostInputs = 8;
+
+  struct Part {
+    RowKind kind = RowKind::kWhole;
+    std::int64_t row_bytes = 0;
+    std::int64_t row_elements = 0;
+    std::int64_t at = 0;  // in the workspace, of a step's result
+  };
+
+  const char* prepare(const OpCall& call, Which which) {
+    program_ = program_of(call.attrs);
+    inputs_ = call.inputs.size();
+    types_ = types_of(program_, call.inputs);
+    const Shape& result = types_.back()->shape;
+    rows_ = 1;
+    for (int i = 0; i < program_.axes; ++i) rows_ *= result.size(i);
+    if (rows_ == 0) return "there is nothing to compute";
+    for (const TiledStep& step : program_.steps) {
+      if (step.inputs.size() > kMostInputs) return "a step has too many inputs";
+    }
+    std::int64_t widest = 1;
+    for (const auto& type : types_) {
+      Part part;
+      if (type) {
+        part.kind = row_kind(type->shape, result, program_.axes);
+        if (part.kind == RowKind::kNeither && type->dtype != DType::kU64) part.kind = RowKind::kWhole;
+        if (part.kind == RowKind::kRows) {
+          part.row_elements = type->elements() / rows_;
+          part.row_bytes = type->bytes() / rows_;
+          widest = std::max(widest, part.row_bytes);
+        }
+      }
+      parts_.push_back(part);
+    }
+    chunk_ = which == Which::kRef ? rows_ : std::clamp<std::int64_t>(kChunkBytes / widest, 1, rows_);
+    const char* why = prepare_chunk(chunk_, which, whole_);
+    if (why == nullptr) why = prepare_chunk(rows_ % chunk_ == 0 ? chunk_ : rows_ % chunk_, which, last_);
+    if (why == nullptr) lay_out();
+    return why;
+  }
+
+  std::optional<TensorType> chunk_type(std::size_t value, std::int64_t rows) const {
+    if (!types_[value]) return std::nullopt;
+    const TensorType& type = *types_[value];
+    const Shape& result = types_.back()->shape;
+    if (type.dtype == DType::kU64) return type;  // a random key
+    return TensorType{type.dtype, parts_[value].kind == RowKind::kRows
+                                      ? with_rows(type.shape, program_.axes, rows)
+                                      : without_rows(type.shape, result, program_.axes)};
+  }
+
+  const char* prepare_chunk(std::int64_t rows, Which which, ChunkKernels& out) {
+    for (std::size_t s = 0; s < program_.steps.size(); ++s) {
+      OpCall call{.op = program_.steps[s].op, .attrs = program_.steps[s].attrs};
+      for (const int i : program_.steps[s].inputs) {
+        call.inputs.push_back(i < 0 ? std::nullopt : chunk_type(static_cast<std::size_t>(i), rows));
+      }
+      call.outputs = call.op->infer(call);
+      if (!(call.outputs[0] == *chunk_type(inputs_ + s, rows))) return "a step does not go by rows";
+      out.kernels.push_back(kernel_for(call, which));
+      if (!out.kernels.back()) return "a step has no such kernel";
+      outputs_ = std::max(outputs_, call.outputs.size());
+      out.scratch = std::max(out.scratch, out.kernels.back()->workspace_bytes());
+      numerics_ += out.kernels.back()->numerics();
+    }
+    return nullptr;
+  }
+
+  // A result lives from its step to its last reader; the first place that is free and large enough is taken.
+  void lay_out() {
+    std::vector<std::size_t> last(types_.size());
+    for (std::size_t s = 0; s < program_.steps.size(); ++s) {
+      for (const int i : program_.steps[s].inputs) {
+        if (i >= 0) last[static_cast<std::size_t>(i)] = s;
+      }
+    }
+    struct Place {
+      std::int64_t at, bytes;
+      std::size_t busy_until;
+    };
+    std::vector<Place> places;
+    bytes_ = align_up(std::max(whole_.scratch, last_.scratch));
+    for (std::size_t s = 0; s + 1 < program_.steps.size(); ++s) {
+      Part& part = parts_[inputs_ + s];
+      const std::int64_t bytes = align_up(part.row_bytes * chunk_);
+      auto free = std::find_if(places.begin(), places.end(),
+                               [&](const Place& p) { return p.busy_until < s && p.bytes >= bytes; });
+      if (free == places.end()) {
+        places.push_back({bytes_, bytes, 0});
+        bytes_ += bytes;
+        free = places.end() - 1;
+      }
+      free->busy_until = last[inputs_ + s];
+      part.at = free->at;
+    }
+  }
+
+  void run(const Buffers& b, std::int64_t first, ChunkKernels& chunk, Stream& stream) {
+    for (std::size_t s = 0; s < program_.steps.size(); ++s) {
+      const TiledStep& step = program_.steps[s];
+      std::array<const std::byte*, kMostInputs> in{};
+      std::array<std::uint64_t, 3> key{};
+      for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+        if (step.inputs[i] >= 0) in[i] = value(b, static_cast<std::size_t>(step.inputs[i]), first);
+        if (step.op->random && step.inputs[i] >= 0 && is_key(step.inputs[i])) {
+          std::memcpy(key.data(), in[i], sizeof key);
+          key[2] += static_cast<std::uint64_t>(first * parts_[inputs_ + s].row_elements);
+          in[i] = reinterpret_cast<const std::byte*>(key.data());
+        }
+      }
+      const bool is_last = s + 1 == program_.steps.size();
+      const Part& part = parts_[inputs_ + s];
+      std::array<std::byte*, 4> out = {is_last ? b.out<std::byte>(0) + first * part.row_bytes : b.workspace + part.at};
+      chunk.kernels[s]->launch({.inputs = std::span(in).first(step.inputs.size()),
+                                .outputs = std::span<std::byte* const>(out).first(outputs_),
+                                .workspace = b.workspace},
+                               stream);
+    }
+  }
+
+  bool is_key(int value) const { return types_[static_cast<std::size_t>(value)]->dtype == DType::kU64; }
+
+  const std::byte* value(const Buffers& b, std::size_t i, std::int64_t first) const {
+    if (i >= inputs_) return b.workspace + parts_[i].at;
+    return b.in<std::byte>(i) + (parts_[i].kind == RowKind::kRows ? first * parts_[i].row_bytes : 0);
+  }
+
+  // Of the widest value: two or three of them lie in the second-level caches of a few cores.
+  static constexpr std::int64_t kChunkBytes = 512 * kKiB;
+
+  TiledProgram program_;
+  std::size_t inputs_ = 0;
+  std::size_t outputs_ = 1;
+  std::vector<std::optional<TensorType>> types_;
+  std::vector<Part> parts_;
+  std::int64_t rows_ = 0, chunk_ = 0, bytes_ = 0;
+  ChunkKernels whole_, last_;
+  std::string numerics_;
+};
+
+}  // namespace
+
+Prepared tiled_with_libraries(const OpCall& call) { return TiledKernel::make(call, Which::kAny); }
+Prepared tiled_own(const OpCall& call) { return TiledKernel::make(call, Which::kOwn); }
+Prepared tiled_ref(const OpCall& call) { return TiledKernel::make(call, Which::kRef); }
+
+}  // namespace neap::ops

@@ -1,0 +1,17 @@
+// Kernel fusion: chains of elementwise ops (activation, dropout, residual, what exporters spell out), forward and
+// backward, become one node that runs them chunk by chunk (ops/tiled), so that what lies between them never exists.
+#pragma once
+
+#include "optimize/optimization.h"
+
+namespace neap {
+
+Graph fuse_elementwise(Graph graph);
+
+inline constexpr Optimization kFusedElementwise = {.name = "fuse",
+                                                   .what = "chains of elementwise ops run together, chunk by chunk",
+                                                   .strategy = Strategy::kCompute,
+                                                   .is_bitwise = true,
+                                                   .apply = fuse_elementwise};
+
+}  // namespace neap
