@@ -26,6 +26,7 @@ struct PlanRequest {
   StateLayout layout;
   std::shared_ptr<const Policy> policy;
   std::optional<std::int64_t> budget;
+  std::optional<StoredLevels> levels;  // none: exact
 };
 
 struct PlanAnswer {
