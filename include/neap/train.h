@@ -12,6 +12,7 @@
 
 #include "neap/checkpointing.h"
 #include "neap/model.h"
+#include "neap/precision.h"
 
 namespace neap {
 
@@ -52,11 +53,12 @@ struct TrainOptions {
   int threads = 0;              // 0: as many as there are
   std::string budget;           // "512MiB", "50%", "min"; empty: none
   std::string budget_schedule;  // STEP:SIZE,...: from that step on the budget is another one
-  // adaptive, oracle, store-all, every-layer, sqrt, greedy, dtr, spill
+  // adaptive, oracle, store-all, every-layer, sqrt, greedy, dtr, spill, bf16, int8, int4
   std::string policy = "adaptive";
   CheckpointingOptions checkpointing;
   // What is done to the graph before it runs: adaptive, off, all, or names with commas between (docs/optimizations.md).
   std::string optimize = "adaptive";
+  PrecisionOptions precision;
   // Who predicts lifetimes when a batch has a shape that the run has not seen: lstm, lstm-layers, regression,
   // last-value, average. No result depends on it.
   std::string lifetimes = "lstm";
@@ -115,6 +117,19 @@ struct EvalReport {
   std::int64_t samples = 0;
 };
 
+// A saved tensor that may be stored in fewer bits.
+struct StoredTensorReport {
+  std::string name;
+  std::string layer;
+  std::string level;
+  double error = 0;        // variance that it adds to the net's gradient, relative to the minibatch's own
+  double sensitivity = 1;  // measured; 1 until then
+  double mean = 0;         // of the last profile, like what follows
+  double deviation = 0;
+  double entropy = 0;  // bits
+  std::int64_t outliers = 0;
+};
+
 struct Summary {
   std::string model;
   std::string device;
@@ -133,7 +148,13 @@ struct Summary {
   std::int64_t rss_peak_bytes = 0;
   double planning_ms = 0;
   std::int64_t plan_swaps = 0;  // plans that took another's place between two steps
-  std::int64_t replays = 0;     // of steps whose spilled bytes were lost
+  std::int64_t replays = 0;     // of steps whose spilled bytes were lost, or that could not be encoded
+  // Activations kept when backward begins: by the last plan, and when everything is stored exactly.
+  std::int64_t saved_bytes = 0;
+  std::int64_t exact_saved_bytes = 0;
+  double encoding_error = 0;    // gradient variance that storing in fewer bits adds, relative to the minibatch's own
+  std::int64_t kept_exact = 0;  // tensors whose level could not hold their values, counted as it happened
+  std::vector<StoredTensorReport> stored;  // empty: everything is stored exactly
   std::string numerics_id;
   std::int64_t context_bytes = 0;
   float loss_last = 0;
@@ -169,6 +190,7 @@ struct PlanReport {
     std::string action;
     std::int64_t kept_bytes = 0;
     std::string precision;
+    double error = 0;  // as StoredTensorReport::error
     std::string reason;
   };
   std::vector<Layer> layers;

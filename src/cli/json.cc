@@ -37,6 +37,18 @@ Json to_json(const StepReport& r) {
 }
 
 Json to_json(const Summary& s) {
+  Json stored = Json::array();
+  for (const StoredTensorReport& t : s.stored) {
+    stored.push_back({{"name", t.name},
+                      {"layer", t.layer},
+                      {"level", t.level},
+                      {"error", number(t.error)},
+                      {"sensitivity", number(t.sensitivity)},
+                      {"mean", number(t.mean)},
+                      {"deviation", number(t.deviation)},
+                      {"entropy", number(t.entropy)},
+                      {"outliers", t.outliers}});
+  }
   return {{"summary", true},
           {"model", s.model},
           {"device", s.device},
@@ -56,6 +68,11 @@ Json to_json(const Summary& s) {
           {"planning_ms", s.planning_ms},
           {"plan_swaps", s.plan_swaps},
           {"replays", s.replays},
+          {"saved_bytes", s.saved_bytes},
+          {"exact_saved_bytes", s.exact_saved_bytes},
+          {"encoding_error", number(s.encoding_error)},
+          {"kept_exact", s.kept_exact},
+          {"stored", stored},
           {"numerics_id", s.numerics_id},
           {"context_bytes", s.context_bytes},
           {"loss_last", number(s.loss_last)},
@@ -69,6 +86,7 @@ Json to_json(const PlanReport& r) {
                       {"action", l.action},
                       {"kept_bytes", l.kept_bytes},
                       {"precision", l.precision},
+                      {"error", number(l.error)},
                       {"reason", l.reason}});
   }
   return {{"feasible", r.feasible},

@@ -28,7 +28,8 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
   app.add_option("--budget", o.budget, "bytes, 512MiB, min, or a share of what storing everything needs: 50%");
   app.add_option("--budget-schedule", o.budget_schedule, "other budgets from some steps on: STEP:SIZE,STEP:SIZE");
   app.add_option("--policy", o.policy, "what becomes of activations")
-      ->check(CLI::IsMember({"adaptive", "oracle", "store-all", "every-layer", "sqrt", "greedy", "dtr", "spill"}));
+      ->check(CLI::IsMember({"adaptive", "oracle", "store-all", "every-layer", "sqrt", "greedy", "dtr", "spill", "bf16",
+                             "int8", "int4"}));
   app.add_option("--optimize", o.optimize, "what is done to the graph: adaptive, off, all, or NAME,NAME");
   app.add_option("--lifetimes", o.lifetimes, "who predicts lifetimes for batches of a new length");
   app.add_option("--spill-dir", o.spill_dir, "folder on a fast disk for what leaves the arena");
@@ -69,11 +70,42 @@ void add_run_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--bn", flags.bn, "train or frozen")->check(CLI::IsMember({"train", "frozen"}));
   app.add_option("--init", o.init, "weights to start from, a .safetensors file");
   app.add_option("--numerics", flags.numerics, "fixed")->check(CLI::IsMember({"fixed"}));
-  app.add_option("--tolerance", flags.tolerance, "exact")->check(CLI::IsMember({"exact"}));
   app.add_option("--compute", o.compute, "of products: f32, or bf16 with sums, weights and updates in f32")
       ->check(CLI::IsMember({"f32", "bf16"}));
   app.add_option("--loss", o.loss, "of a model that has none of its own; cross-entropy-channels has classes on axis 1")
       ->check(CLI::IsMember({"cross-entropy", "cross-entropy-channels", "mse", "l1", "smooth-l1", "bce", "nll"}));
+}
+
+// "LAYERS,BATCHES" or "BATCHES".
+void read_granularity(const std::string& text, PrecisionOptions& o) {
+  std::istringstream in(text);
+  std::int64_t first = 0;
+  std::int64_t second = 0;
+  char comma = 0;
+  bool is_good = static_cast<bool>(in >> first);
+  const bool has_two = is_good && in.peek() == ',';
+  if (has_two) is_good = static_cast<bool>(in >> comma >> second);
+  if (!is_good || in.peek() != std::char_traits<char>::eof()) {
+    throw UserError(fmt::format("--profiling-granularity '{}': write LAYERS,BATCHES as in 1,16", text));
+  }
+  o.profiling_layers = has_two ? first : 1;
+  o.profiling_batches = has_two ? second : first;
+}
+
+void add_precision_flags(CLI::App& app, PrecisionOptions& o) {
+  app.add_option("--tolerance,--target-accuracy,--target_accuracy", o.tolerance,
+                 "exact, or the gradient variance that storing in fewer bits may add: default (0.1), or a number");
+  app.add_option("--precision-levels,--precision_levels", o.levels, "that may be chosen: fp32,fp16,bf16,int8,int4");
+  app.add_option("--default-precision,--default_precision", o.default_precision, "until there is a profile");
+  app.add_option("--precision-choice", o.choice, "by computed threshold, or by table");
+  app.add_option("--precision-table", o.table, "CLASS=LEVEL,...: product, norm, activation, attention, recurrent");
+  app.add_option("--profiling-window,--profiling_window", o.profiling_window, "profiles that a choice looks back on");
+  app.add_option_function<std::string>(
+      "--profiling-granularity,--profiling_granularity", [&o](const std::string& text) { read_granularity(text, o); },
+      "LAYERS,BATCHES: profiles every so many layers and steps");
+  app.add_flag("--flow-quantized,--flow_quantized", o.flow_quantized, "forward computes with what was rounded, too");
+  app.add_flag("--quantize-recompute-inputs,--quantize_recompute_inputs", o.quantize_recompute_inputs,
+               "also tensors from which others are made again");
 }
 
 std::string read_text(const std::string& path) {
@@ -119,6 +151,7 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   add_optimizer_flags(app, flags);
   add_run_flags(app, flags);
   add_agent_flags(app, flags);
+  add_precision_flags(app, flags.options.precision);
   app.add_option("--config", flags.config, "flags from a file, one NAME = VALUE a line");
 }
 

@@ -12,7 +12,6 @@ struct TrainFlags {
   std::string schedule;
   std::string bn;
   std::string numerics = "fixed";
-  std::string tolerance = "exact";
   std::string learnt;
   std::string config;  // read before the flags are (cli/config.h)
 

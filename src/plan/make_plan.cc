@@ -58,9 +58,7 @@ class Assembler {
       out.excess += std::max<std::int64_t>(0, live - budget);
       if (live > out.bytes) at = t;
       out.bytes = std::max(out.bytes, live);
-      const Call& call = schedule_.calls[call_tick_[t]];
-      const NodeId node = call.node;
-      if (!is_transfer(call.action)) out.ms += node.index < costs_.ms.size() ? costs_.ms[node.index] : 0;
+      out.ms += ms_of(schedule_.calls[call_tick_[t]], schedule_, graph_, costs_);
     }
     if (end == 0) return out;
     for (const Instance& i : schedule_.instances) {
@@ -85,7 +83,7 @@ class Assembler {
   BlockId add_workspace(Tick t) {
     const Call& call = schedule_.calls[t];
     const std::int64_t scratch = call.node.index < costs_.workspace.size() ? costs_.workspace[call.node.index] : 0;
-    if (scratch == 0 || is_transfer(call.action)) return {};
+    if (scratch == 0 || !is_call(call.action)) return {};
     plan_.blocks.push_back({.kind = BlockKind::kWorkspace, .bytes = align_up(scratch), .lower = t, .upper = t + 1});
     return {static_cast<std::uint32_t>(plan_.blocks.size() - 1)};
   }
@@ -98,7 +96,7 @@ class Assembler {
 
   void add_instruction(Tick t) {
     const Call& call = schedule_.calls[t];
-    if (is_transfer(call.action)) return add_transfer(t);
+    if (!is_call(call.action)) return add_move(t);
     const Node& node = graph_.at(call.node);
     Instruction in{.action = call.action, .node = call.node};
     for (std::size_t i = 0; i < call.inputs.size(); ++i) in.inputs.push_back(operand(call.inputs[i], node.inputs[i]));
@@ -110,13 +108,24 @@ class Assembler {
     call_tick_.push_back(t);
   }
 
-  void add_transfer(Tick t) {
+  void add_move(Tick t) {
     const Call& call = schedule_.calls[t];
-    Instruction in{.action = call.action, .node = call.node, .slot = {call.slot}};
+    Instruction in{.action = call.action, .node = call.node};
+    if (is_transfer(call.action)) {
+      in.slot = {call.slot};
+    } else {
+      in.tensor = instance_root(call.inputs[0]);
+      in.elements = graph_.at(in.tensor).type.elements();
+      in.level = schedule_.instances[static_cast<std::size_t>(encoded_of(call))].level;
+    }
     for (const std::int32_t i : call.inputs) in.inputs.push_back(operand(i, instance_root(i)));
     for (const std::int32_t i : call.outputs) in.outputs.push_back(operand(i, instance_root(i)));
     plan_.instructions.push_back(std::move(in));
     call_tick_.push_back(t);
+  }
+
+  static std::int32_t encoded_of(const Call& call) {
+    return call.action == Action::kEncode ? call.outputs[0] : call.inputs[0];
   }
 
   TensorId instance_root(std::int32_t i) const { return schedule_.instances[static_cast<std::size_t>(i)].root; }
@@ -226,12 +235,19 @@ std::string_view name(Action action) {
   switch (action) {
     case Action::kRun: return "run";
     case Action::kRecompute: return "recompute";
+    case Action::kEncode: return "encode";
+    case Action::kDecode: return "decode";
     case Action::kSpillBegin: return "spill-begin";
     case Action::kSpillWait: return "spill-wait";
     case Action::kFetchBegin: return "fetch-begin";
     case Action::kFetchWait: return "fetch-wait";
   }
   return "?";
+}
+
+double codec_ms(const CodecCosts& costs, Action action, precision::Level level, std::int64_t elements) {
+  const auto& table = action == Action::kEncode ? costs.encode : costs.decode;
+  return table[precision::index_of(level)] * static_cast<double>(elements) * 1e-6;
 }
 
 StateLayout layout_of(const Plan& plan, const Graph& graph) {
@@ -246,6 +262,7 @@ std::variant<Plan, Infeasible> make_plan(const Graph& graph, const Costs& costs,
                                          std::int64_t budget, const StateLayout* layout) {
   const std::vector<Window> views = find_views(graph);
   Plan plan = Assembler(graph, views, costs, decisions, layout).run();
+  plan.flows = decisions.levels.flow;
   if (plan.peak_bytes <= budget) return plan;
   const NodeId at = plan.instructions.at(fullest_tick(plan)).node;
   return Infeasible{
@@ -262,13 +279,21 @@ Footprint footprint(const Graph& graph, const std::vector<Window>& views, const 
   return Assembler(graph, views, costs, decisions, nullptr).measure(budget);
 }
 
+namespace {
+
+std::string in_level(precision::Level level) {
+  return level == precision::Level::kFp32 ? "" : fmt::format(" as {}", precision::name(level));
+}
+
+}  // namespace
+
 std::string print(const Plan& plan, const Graph& graph) {
   std::string out =
       fmt::format("plan state={} peak={} bound={}\n", plan.state_bytes, plan.peak_bytes, plan.lower_bound_bytes);
   for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
     const Block& b = plan.blocks[i];
-    out += fmt::format("block {} {} [{},{}) @{} +{} {}\n", i, name(b.kind), b.lower, b.upper, b.offset, b.bytes,
-                       b.tensor ? graph.at(b.tensor).name : "");
+    out += fmt::format("block {} {} [{},{}) @{} +{} {}{}\n", i, name(b.kind), b.lower, b.upper, b.offset, b.bytes,
+                       b.tensor ? graph.at(b.tensor).name : "", in_level(b.level));
   }
   const auto operands = [](const std::vector<Operand>& list) {
     std::string text;
@@ -278,7 +303,8 @@ std::string print(const Plan& plan, const Graph& graph) {
     return text;
   };
   for (const Instruction& in : plan.instructions) {
-    out += fmt::format("{} {} ({} ) -> ({} ){}\n", name(in.action), graph.at(in.node).name, operands(in.inputs),
+    const std::string& what = is_codec(in.action) ? graph.at(in.tensor).name : graph.at(in.node).name;
+    out += fmt::format("{} {}{} ({} ) -> ({} ){}\n", name(in.action), what, in_level(in.level), operands(in.inputs),
                        operands(in.outputs),
                        in.workspace.block ? fmt::format(" scratch {}", in.workspace.block.index) : "");
   }

@@ -1,6 +1,7 @@
 // The plan: what runs in which order, and where every byte lies. Immutable; swapped only between steps.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -10,6 +11,7 @@
 #include "core/id.h"
 #include "graph/graph.h"
 #include "plan/views.h"
+#include "precision/level.h"
 
 namespace neap {
 
@@ -29,6 +31,7 @@ struct Block {
   Tick lower = 0;
   Tick upper = 0;
   std::int64_t offset = 0;
+  precision::Level level = precision::Level::kFp32;  // in which the tensor lies in it
   friend bool operator==(const Block&, const Block&) = default;
 };
 
@@ -39,8 +42,20 @@ struct Operand {
   friend bool operator==(const Operand&, const Operand&) = default;
 };
 
-// Transfers run beside the calls, first in, first out; a wait holds the calls up until its transfer is done.
-enum class Action : std::uint8_t { kRun, kRecompute, kSpillBegin, kSpillWait, kFetchBegin, kFetchWait };
+// A call runs a node's kernel. Encoding stores a tensor in fewer bits, decoding brings floats back. Transfers run
+// beside the calls, first in, first out; a wait holds the calls up until its transfer is done.
+enum class Action : std::uint8_t {
+  kRun,
+  kRecompute,
+  kEncode,
+  kDecode,
+  kSpillBegin,
+  kSpillWait,
+  kFetchBegin,
+  kFetchWait
+};
+inline bool is_call(Action action) { return action <= Action::kRecompute; }
+inline bool is_codec(Action action) { return action == Action::kEncode || action == Action::kDecode; }
 inline bool is_transfer(Action action) { return action >= Action::kSpillBegin; }
 
 std::string_view name(Action action);
@@ -49,11 +64,14 @@ using SlotId = Id<struct SlotTag>;
 
 struct Instruction {
   Action action = Action::kRun;
-  NodeId node;                   // of a call; of a transfer: the one that made the tensor
+  NodeId node;                   // of a call; else the one that made the tensor
   std::vector<Operand> inputs;   // of a spill: what goes out
   std::vector<Operand> outputs;  // of a fetch: where it comes in
   Operand workspace;
-  SlotId slot;  // of a transfer
+  SlotId slot;                                       // of a transfer
+  TensorId tensor;                                   // of a codec
+  std::int64_t elements = 0;                         // the same
+  precision::Level level = precision::Level::kFp32;  // the same
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
 
@@ -66,6 +84,7 @@ struct Plan {
   std::int64_t state_bytes = 0;
   std::int64_t peak_bytes = 0;         // state included: the highest byte that any block covers
   std::int64_t lower_bound_bytes = 0;  // state plus the most bytes alive at one tick
+  bool flows = false;                  // forward computes with what was rounded
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
@@ -79,6 +98,15 @@ struct Link {
   double lead = 1;               // transfers are placed as if they took this many times as long: room for delays
   std::int64_t room_bytes = -1;  // outside of the arena; negative: there is enough
   friend bool operator==(const Link&, const Link&) = default;
+};
+
+// In how many bits tensors are stored between their last use in forward and their first in backward.
+struct StoredLevels {
+  std::vector<precision::Level> of;  // one a tensor; shorter: exact
+  // Tensors from which more is made again than the lossless forms are stored exactly, unless this is set.
+  bool may_feed_recomputation = false;
+  bool flow = false;  // forward computes with the rounded tensor, too
+  friend bool operator==(const StoredLevels&, const StoredLevels&) = default;
 };
 
 // Everything that a policy can say.
@@ -95,14 +123,23 @@ struct Decisions {
   // a step be run again when spilled bytes are lost.
   bool early_updates = false;
   Link link;  // by which transfers are placed
+  StoredLevels levels;
   friend bool operator==(const Decisions&, const Decisions&) = default;
+};
+
+// Nanoseconds an element, by level.
+struct CodecCosts {
+  std::array<double, precision::kLevels> encode{};
+  std::array<double, precision::kLevels> decode{};
 };
 
 // Per node: what its prepared kernel books, and how long it takes (0 while nobody has measured).
 struct Costs {
   std::vector<std::int64_t> workspace;
   std::vector<double> ms;
+  CodecCosts codec;
 };
+double codec_ms(const CodecCosts& costs, Action action, precision::Level level, std::int64_t elements);
 
 // Why a plan does not fit.
 struct Infeasible {

@@ -4,6 +4,7 @@
 
 #include "graph/op.h"
 #include "neap/error.h"
+#include "plan/encode.h"
 #include "plan/spills.h"
 #include "plan/transfers.h"
 
@@ -99,7 +100,8 @@ class Scheduler {
     } else {
       place_updates(updates);
     }
-    if (spills_) spread_transfers(out_, costs_, decisions_);
+    encode_saved(graph_, decisions_, out_);
+    if (spills_) spread_transfers(out_, graph_, costs_, decisions_);
   }
 
   std::vector<NodeId> all_updates() const {
@@ -287,7 +289,7 @@ class Scheduler {
 
   void count_ticks() {
     const auto end = static_cast<Tick>(out_.calls.size());
-    for (Instance& i : out_.instances) i = {.root = i.root, .lower = end, .upper = 0};
+    for (Instance& i : out_.instances) i = {.root = i.root, .lower = end, .upper = 0, .level = i.level};
     for (Tick t = 0; t < end; ++t) {
       for (const std::int32_t i : out_.calls[t].inputs) extend(i, t);
       for (const std::int32_t i : out_.calls[t].outputs) extend(i, t);
@@ -328,6 +330,14 @@ class Scheduler {
 Schedule make_schedule(const Graph& graph, const std::vector<Window>& views, const Decisions& decisions,
                        const Costs& costs) {
   return Scheduler(graph, views, decisions, costs).run();
+}
+
+double ms_of(const Call& call, const Schedule& schedule, const Graph& graph, const Costs& costs) {
+  if (is_call(call.action)) return call.node.index < costs.ms.size() ? costs.ms[call.node.index] : 0;
+  if (is_transfer(call.action)) return 0;
+  const std::int32_t encoded = call.action == Action::kEncode ? call.outputs[0] : call.inputs[0];
+  const Instance& instance = schedule.instances[static_cast<std::size_t>(encoded)];
+  return codec_ms(costs.codec, call.action, instance.level, graph.at(instance.root).type.elements());
 }
 
 bool can_spill(const Graph& graph, const std::vector<Window>& views, TensorId id) {

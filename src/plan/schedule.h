@@ -14,12 +14,13 @@ struct Instance {
   TensorId root;
   Tick lower = 0;  // the call that writes it (0 for what is there before the step)
   Tick upper = 0;  // one past the last call that reads it
+  precision::Level level = precision::Level::kFp32;
 };
 
 inline constexpr std::int32_t kAbsent = -1;
 
 struct Call {
-  NodeId node;  // of a transfer: the one that made the tensor
+  NodeId node;  // of a transfer or codec: the one that made the tensor
   Action action = Action::kRun;
   std::uint32_t slot = 0;  // of a transfer
   bool changes_state = false;
@@ -37,6 +38,9 @@ struct Schedule {
 
 Schedule make_schedule(const Graph& graph, const std::vector<Window>& views, const Decisions& decisions,
                        const Costs& costs);
+
+// Of what a call takes, as the costs have it.
+double ms_of(const Call& call, const Schedule& schedule, const Graph& graph, const Costs& costs);
 
 // Tensors whose bytes a spill can move: made in forward, read in backward, whole.
 bool can_spill(const Graph& graph, const std::vector<Window>& views, TensorId id);

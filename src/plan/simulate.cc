@@ -37,6 +37,14 @@ Simulation simulate(const Plan& plan, const Costs& costs, const Link& link) {
       transfer(in);
       continue;
     }
+    if (is_codec(in.action)) {
+      const std::int64_t elements = in.elements;
+      const double ms = codec_ms(costs.codec, in.action, in.level, elements);
+      out.ms += ms;
+      out.codec_ms += ms;
+      if (in.action == Action::kEncode) out.encoded_bytes += precision::encoded_bytes(in.level, elements);
+      continue;
+    }
     const double ms = in.node.index < costs.ms.size() ? costs.ms[in.node.index] : 0;
     out.ms += ms;
     if (in.action == Action::kRecompute) out.recomputed_ms += ms;

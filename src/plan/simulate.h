@@ -14,6 +14,8 @@ struct Simulation {
   double transfer_ms = 0;  // of the channel, whether anyone waits or not
   double stalled_ms = 0;   // calls held up by transfers
   std::int64_t spilled_bytes = 0;
+  double codec_ms = 0;                   // of encoding and decoding
+  std::int64_t encoded_bytes = 0;        // that encoding leaves
   std::vector<std::int64_t> live_bytes;  // per instruction
 };
 

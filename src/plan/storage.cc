@@ -30,13 +30,21 @@ class Assigner {
 
   const Instance& instance(std::int32_t i) const { return schedule_.instances[static_cast<std::size_t>(i)]; }
   Placement& placement(std::int32_t i) { return out_.placements[static_cast<std::size_t>(i)]; }
-  std::int64_t bytes_of(std::int32_t i) const { return graph_.at(instance(i).root).type.bytes(); }
+  std::int64_t bytes_of(std::int32_t i) const {
+    const TensorType& type = graph_.at(instance(i).root).type;
+    const precision::Level level = instance(i).level;
+    return level == precision::Level::kFp32 ? type.bytes() : precision::encoded_bytes(level, type.elements());
+  }
 
   void open_block(std::int32_t i, BlockKind kind) {
     const Instance& it = instance(i);
     placement(i) = {static_cast<std::int32_t>(out_.blocks.size()), 0};
-    out_.blocks.push_back(
-        {.kind = kind, .tensor = it.root, .bytes = align_up(bytes_of(i)), .lower = it.lower, .upper = it.upper});
+    out_.blocks.push_back({.kind = kind,
+                           .tensor = it.root,
+                           .bytes = align_up(bytes_of(i)),
+                           .lower = it.lower,
+                           .upper = it.upper,
+                           .level = it.level});
     occupants_.push_back(1);
   }
 
@@ -73,9 +81,11 @@ class Assigner {
   BlockKind kind_of(std::int32_t i) const {
     const Tensor& t = graph_.at(instance(i).root);
     if (graph_.at(t.producer).phase != Phase::kForward) return BlockKind::kGradient;
-    const bool is_made_again = schedule_.calls[instance(i).lower].action == Action::kRecompute;
+    const Action made = schedule_.calls[instance(i).lower].action;
+    const bool is_made_again = made == Action::kRecompute || made == Action::kDecode;
     const Call& last = schedule_.calls[instance(i).upper - 1];
-    const bool reaches_backward = last.action == Action::kRecompute || graph_.at(last.node).phase != Phase::kForward;
+    const bool reaches_backward = last.action == Action::kRecompute || last.action == Action::kDecode ||
+                                  graph_.at(last.node).phase != Phase::kForward;
     return reaches_backward && !is_made_again ? BlockKind::kSaved : BlockKind::kTransient;
   }
 
@@ -90,6 +100,7 @@ class Assigner {
   }
 
   bool take_over_input(Tick t, const Call& call, const Node& node, std::size_t o) {
+    if (!is_call(call.action)) return false;
     for (const InOut& pair : node.op->in_place) {
       if (pair.output != o || pair.input >= call.inputs.size()) continue;
       const std::int32_t input = call.inputs[pair.input];

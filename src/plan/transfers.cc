@@ -15,8 +15,8 @@ namespace {
 
 class Spreader {
  public:
-  Spreader(Schedule& schedule, const Costs& costs, const Decisions& decisions)
-      : schedule_(schedule), costs_(costs), decisions_(decisions) {}
+  Spreader(Schedule& schedule, const Graph& graph, const Costs& costs, const Decisions& decisions)
+      : schedule_(schedule), graph_(graph), costs_(costs), decisions_(decisions) {}
 
   void run() {
     delay_waits();
@@ -24,10 +24,7 @@ class Spreader {
   }
 
  private:
-  double ms_of(const Call& call) const {
-    if (is_transfer(call.action)) return 0;
-    return call.node.index < costs_.ms.size() ? costs_.ms[call.node.index] : 0;
-  }
+  double ms(const Call& call) const { return ms_of(call, schedule_, graph_, costs_); }
 
   std::int64_t bytes_of(const Call& call) const { return schedule_.slots[call.slot]; }
 
@@ -50,8 +47,8 @@ class Spreader {
     };
     for (Call& call : schedule_.calls) {
       if (call.action == Action::kSpillWait) {
-        const double ms = decisions_.link.lead * transfer_ms(decisions_.link, call.action, bytes_of(call));
-        channel_free = std::max(channel_free, now) + ms;
+        channel_free = std::max(channel_free, now) +
+                       decisions_.link.lead * transfer_ms(decisions_.link, call.action, bytes_of(call));
         in_flight += bytes_of(call);
         flying.push_back({std::move(call), channel_free});
         while (!flying.empty() && in_flight > decisions_.flight_bytes) land();
@@ -63,7 +60,7 @@ class Spreader {
       if (call.action == Action::kFetchBegin || call.changes_state) {
         while (!flying.empty()) land();
       }
-      now += ms_of(call);
+      now += ms(call);
       out.push_back(std::move(call));
     }
     while (!flying.empty()) land();
@@ -80,7 +77,7 @@ class Spreader {
     for (std::size_t c = 0; c < schedule_.calls.size(); ++c) {
       const Call& call = schedule_.calls[c];
       clock.push_back(now);
-      now += ms_of(call);
+      now += ms(call);
       if (call.action == Action::kFetchWait) waits.push_back(c);
       if (call.action == Action::kSpillWait) first = c + 1;
     }
@@ -133,14 +130,15 @@ class Spreader {
   }
 
   Schedule& schedule_;
+  const Graph& graph_;
   const Costs& costs_;
   const Decisions& decisions_;
 };
 
 }  // namespace
 
-void spread_transfers(Schedule& schedule, const Costs& costs, const Decisions& decisions) {
-  Spreader(schedule, costs, decisions).run();
+void spread_transfers(Schedule& schedule, const Graph& graph, const Costs& costs, const Decisions& decisions) {
+  Spreader(schedule, graph, costs, decisions).run();
 }
 
 }  // namespace neap

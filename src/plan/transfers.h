@@ -8,7 +8,7 @@ namespace neap {
 
 // The schedule has every wait right behind its begin. Transfers stay in their order (they go through one channel, first
 // in, first out); at most decisions.flight_bytes are on their way besides the one that is waited for.
-void spread_transfers(Schedule& schedule, const Costs& costs, const Decisions& decisions);
+void spread_transfers(Schedule& schedule, const Graph& graph, const Costs& costs, const Decisions& decisions);
 
 // Milliseconds that a transfer takes; 0 where the link is not known.
 double transfer_ms(const Link& link, Action action, std::int64_t bytes);

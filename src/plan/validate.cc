@@ -9,29 +9,36 @@
 namespace neap {
 namespace {
 
-// What lies in memory: [start, end) holds bytes of `tensor`, the first of them being its byte `from`.
+using precision::Level;
+
+// What lies in memory: [start, end) holds bytes of `tensor` in that form, the first of them being its byte `from`.
 struct Content {
   std::int64_t end;
   TensorId tensor;
   std::int64_t from;
+  Level level = Level::kFp32;
+  bool is_rounded = false;  // it was encoded before
 };
 
 class Memory {
  public:
-  void write(std::int64_t start, std::int64_t bytes, TensorId tensor, std::int64_t from = 0) {
+  void write(std::int64_t start, std::int64_t bytes, TensorId tensor, std::int64_t from = 0, Level level = Level::kFp32,
+             bool is_rounded = false) {
     clear(start, start + bytes);
-    if (bytes > 0) map_[start] = {start + bytes, tensor, from};
+    if (bytes > 0) map_[start] = {start + bytes, tensor, from, level, is_rounded};
   }
 
   // Do these bytes hold bytes [from, from + bytes) of that tensor? They may lie in several pieces.
-  bool holds(std::int64_t start, std::int64_t bytes, TensorId tensor, std::int64_t from) const {
+  bool holds(std::int64_t start, std::int64_t bytes, TensorId tensor, std::int64_t from,
+             Level level = Level::kFp32) const {
     std::int64_t at = start;
     while (at < start + bytes) {
       auto it = map_.upper_bound(at);
       if (it == map_.begin()) return false;
       --it;
       const Content& c = it->second;
-      if (at >= c.end || c.tensor != tensor || c.from + (at - it->first) != from + (at - start)) return false;
+      const bool is_same = c.tensor == tensor && c.level == level;
+      if (at >= c.end || !is_same || c.from + (at - it->first) != from + (at - start)) return false;
       at = c.end;
     }
     return true;
@@ -58,7 +65,8 @@ class Memory {
     if (it == map_.begin()) return;
     --it;
     if (it->first == at || it->second.end <= at) return;
-    const Content tail{it->second.end, it->second.tensor, it->second.from + (at - it->first)};
+    Content tail = it->second;
+    tail.from += at - it->first;
     it->second.end = at;
     map_[at] = tail;
   }
@@ -164,6 +172,7 @@ class Checker {
   void step(Tick t) {
     const Instruction& in = plan_.instructions[t];
     if (in.action >= Action::kSpillBegin) return transfer(t, in);
+    if (in.action >= Action::kEncode) return convert(t, in);
     const Node& node = graph_.at(in.node);
     ran_[in.node] = true;
     if (open_fetches_ + open_spills_ > 0) check_untouched(t, in);
@@ -178,11 +187,45 @@ class Checker {
     write_outputs(t, in, node);
   }
 
+  bool is_rounded(std::int64_t at) const {
+    std::int64_t begin = 0;
+    const Content* content = memory_.find(at, begin);
+    return content != nullptr && content->is_rounded;
+  }
+
+  // Floats to fewer bits and back: whole tensors that forward made, none of them twice.
+  void convert(Tick t, const Instruction& in) {
+    const bool is_encode = in.action == Action::kEncode;
+    if (in.inputs.size() != 1 || in.outputs.size() != 1 || !in.tensor || in.level == Level::kFp32)
+      return fail("codec {} has no operands", t);
+    const Tensor& tensor = graph_.at(in.tensor);
+    const bool is_activation = tensor.producer && graph_.at(tensor.producer).phase == Phase::kForward;
+    if (!is_activation || tensor.type.dtype != DType::kF32 || in.elements != tensor.type.elements())
+      return fail("codec {} cannot take '{}'", t, tensor.name);
+    const std::int64_t plain = tensor.type.bytes();
+    const std::int64_t encoded = precision::encoded_bytes(in.level, tensor.type.elements());
+    const std::int64_t from = is_encode ? plain : encoded;
+    const std::int64_t to = is_encode ? encoded : plain;
+    if (!is_inside(in.inputs[0], from, t) || !is_inside(in.outputs[0], to, t))
+      return fail("codec {} is outside of its blocks' lives", t);
+    const std::int64_t source = address(in.inputs[0]);
+    const std::int64_t target = address(in.outputs[0]);
+    if (source < target + to && target < source + from) return fail("codec {} writes over what it reads", t);
+    if (open_fetches_ + open_spills_ > 0) check_untouched(t, target, target + to);
+    if (is_encode && !has(in.inputs[0], in.tensor)) return fail("codec {} finds no '{}'", t, tensor.name);
+    if (is_encode && is_rounded(source)) return fail("'{}' is encoded twice", tensor.name);
+    if (!is_encode && !memory_.holds(source, from, in.tensor, 0, in.level))
+      return fail("codec {} finds no '{}' in {}", t, tensor.name, precision::name(in.level));
+    memory_.write(target, to, in.tensor, 0, is_encode ? in.level : Level::kFp32, true);
+  }
+
   // What lies outside of the arena, and what is on its way. Between begin and wait nobody may touch the bytes: the
   // lifetimes of blocks see to that for other blocks, and this for the same one.
   struct Slot {
     TensorId tensor;
     Operand operand;
+    Level level = Level::kFp32;
+    bool is_rounded = false;
     bool is_leaving = false;
     bool is_coming = false;
     bool is_there = false;
@@ -200,17 +243,17 @@ class Checker {
     switch (in.action) {
       case Action::kSpillBegin: {
         const TensorId tensor = plan_.slot_tensors.at(in.slot.index);
-        if (graph_.at(tensor).type.bytes() != bytes || !has(o, tensor)) {
-          return fail("spill {} does not send the whole of '{}'", t, graph_.at(tensor).name);
-        }
+        const auto level = form_of(o, tensor, bytes);
+        if (!level) return fail("spill {} does not send the whole of '{}'", t, graph_.at(tensor).name);
         if (slot.is_leaving || slot.is_there || slot.is_coming) return fail("slot {} is taken", in.slot.index);
-        slot = {.tensor = tensor, .operand = o, .is_leaving = true};
+        slot = {
+            .tensor = tensor, .operand = o, .level = *level, .is_rounded = is_rounded(address(o)), .is_leaving = true};
         ++open_spills_;
         break;
       }
       case Action::kSpillWait:
         if (!slot.is_leaving || !(slot.operand == o)) return fail("instruction {} waits for no spill", t);
-        if (!has(o, slot.tensor)) return fail("spill {} was overwritten on its way", t);
+        if (form_of(o, slot.tensor, bytes) != slot.level) return fail("spill {} was overwritten on its way", t);
         slot.is_leaving = false;
         slot.is_there = true;
         --open_spills_;
@@ -226,8 +269,19 @@ class Checker {
         if (!slot.is_coming || !(slot.operand == o)) return fail("instruction {} waits for no fetch", t);
         slot.is_coming = false;
         --open_fetches_;
-        memory_.write(address(o), bytes, slot.tensor);
+        memory_.write(address(o), bytes, slot.tensor, 0, slot.level, slot.is_rounded);
     }
+  }
+
+  // In which form the whole of a tensor lies there; none: it does not.
+  std::optional<Level> form_of(const Operand& o, TensorId id, std::int64_t bytes) {
+    if (bytes == graph_.at(id).type.bytes() && has(o, id)) return Level::kFp32;
+    std::int64_t begin = 0;
+    const Content* content = memory_.find(address(o), begin);
+    if (content == nullptr || content->level == Level::kFp32) return std::nullopt;
+    const bool is_whole = bytes == precision::encoded_bytes(content->level, graph_.at(id).type.elements()) &&
+                          memory_.holds(address(o), bytes, id, 0, content->level);
+    return is_whole ? std::optional(content->level) : std::nullopt;
   }
 
   // The whole of a tensor, be it that it lies in parts, or is a part.
@@ -237,16 +291,19 @@ class Checker {
   }
 
   void check_untouched(Tick t, const Instruction& in) {
+    for (std::size_t i = 0; i < in.outputs.size(); ++i) {
+      if (!in.outputs[i].block) continue;
+      const std::int64_t from = address(in.outputs[i]);
+      check_untouched(t, from, from + graph_.at(graph_.at(in.node).outputs[i]).type.bytes());
+    }
+  }
+
+  void check_untouched(Tick t, std::int64_t from, std::int64_t to) {
     for (const auto& [index, slot] : slots_) {
       if (!slot.is_leaving && !slot.is_coming) continue;
       const std::int64_t start = address(slot.operand);
       const std::int64_t end = start + plan_.slots[index];
-      for (std::size_t i = 0; i < in.outputs.size(); ++i) {
-        if (!in.outputs[i].block) continue;
-        const std::int64_t from = address(in.outputs[i]);
-        const std::int64_t to = from + graph_.at(graph_.at(in.node).outputs[i]).type.bytes();
-        if (from < end && start < to) return fail("instruction {} writes over bytes that are on their way", t);
-      }
+      if (from < end && start < to) return fail("instruction {} writes over bytes that are on their way", t);
     }
   }
 
@@ -288,6 +345,9 @@ class Checker {
           !lies_in_whole(at, bytes, root, from)) {
         return fail("'{}' at tick {} reads '{}', but other bytes lie there", node.name, t, tensor.name);
       }
+      const bool is_forward = in.action == Action::kRun && node.phase == Phase::kForward;
+      if (is_forward && !plan_.flows && is_rounded(at))
+        fail("'{}' computes with a rounded '{}'", node.name, tensor.name);
     }
   }
 

@@ -60,7 +60,7 @@ class Dtr final : public Policy {
       const auto steps = remat::walk(program_.problem, uses_, budget, rules);
       if (!steps) return std::nullopt;
       const PlanningProblem& p = r_.problem;
-      const Decisions decisions{.order = order_of(program_, p.graph, *steps)};
+      const Decisions decisions{.order = order_of(program_, p.graph, *steps), .levels = levels_of(p)};
       return std::get<Plan>(make_plan(p.graph, p.costs, decisions, kNoBudget, p.layout));
     }
 

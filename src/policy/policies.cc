@@ -19,7 +19,8 @@ struct Entry {
 constexpr Entry kPolicies[] = {
     {"oracle", oracle_policy}, {"store-all", store_all_policy}, {"every-layer", every_layer_policy},
     {"sqrt", sqrt_policy},     {"greedy", greedy_policy},       {"dtr", dtr_policy},
-    {"spill", spill_policy},
+    {"spill", spill_policy},   {"bf16", bf16_policy},           {"int8", int8_policy},
+    {"int4", int4_policy},
 };
 
 q_learning::AgentOptions agent_options(const CheckpointingOptions& o) {
@@ -60,7 +61,8 @@ std::optional<Plan> Policy::first(const PlanningProblem& problem, std::int64_t b
 }
 
 Plan plan_within(const Policy& policy, const PlanningProblem& problem, std::optional<std::int64_t> budget) {
-  std::optional<Plan> plan = budget ? policy.within(problem, *budget) : store_all_policy().within(problem, kNoBudget);
+  const Policy& asked = budget || policy.is_for_no_budget() ? policy : store_all_policy();
+  std::optional<Plan> plan = asked.within(problem, budget.value_or(kNoBudget));
   return checked(plan ? std::move(*plan) : policy.smallest(problem), problem);
 }
 

@@ -16,8 +16,13 @@ struct PlanningProblem {
   const Graph& graph;
   const Costs& costs;  // with times: measured, or guessed while nobody has measured
   Link link;
-  const StateLayout* layout = nullptr;  // where the state lies already; null: where the plan puts it
+  const StateLayout* layout = nullptr;   // where the state lies already; null: where the plan puts it
+  const StoredLevels* levels = nullptr;  // of what is kept; null: exact
 };
+
+inline StoredLevels levels_of(const PlanningProblem& problem) {
+  return problem.levels != nullptr ? *problem.levels : StoredLevels{};
+}
 
 class Policy {
  public:
@@ -33,6 +38,8 @@ class Policy {
   virtual bool has_quick_first() const { return false; }
   // A plan that is slower than another one never is the better one.
   virtual bool is_after_time_alone() const { return true; }
+  // It has plans of its own even where nothing limits them.
+  virtual bool is_for_no_budget() const { return false; }
   // Plans get better when times are measured instead of guessed.
   virtual bool wants_times() const { return true; }
   // What an agent has learnt, as text for another run; empty: it does not learn.
@@ -60,5 +67,8 @@ const Policy& sqrt_policy();
 const Policy& greedy_policy();
 const Policy& dtr_policy();
 const Policy& oracle_policy();
+const Policy& bf16_policy();
+const Policy& int8_policy();
+const Policy& int4_policy();
 
 }  // namespace neap

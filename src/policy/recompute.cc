@@ -112,7 +112,7 @@ class OrderMaker {
 }  // namespace
 
 Decisions decisions_of(const Recompute& r, const Retention& retention) {
-  return {.order = OrderMaker(r, retention).run()};
+  return {.order = OrderMaker(r, retention).run(), .levels = levels_of(r.problem)};
 }
 
 Footprint footprint_of(const Recompute& r, const Retention& retention, std::int64_t budget) {

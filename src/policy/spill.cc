@@ -17,7 +17,8 @@ constexpr std::int64_t kWorthwhile = 64 * kKiB;  // below this a transfer is all
 // How much may be on its way: the more, the fewer stalls and the less room.
 constexpr std::int64_t kFlights[] = {256 * kMiB, 64 * kMiB, 16 * kMiB, 0};
 
-Plan plan_of(const PlanningProblem& p, const Decisions& decisions) {
+Plan plan_of(const PlanningProblem& p, Decisions decisions) {
+  decisions.levels = levels_of(p);
   return std::get<Plan>(make_plan(p.graph, p.costs, decisions, kNoBudget, p.layout));
 }
 
@@ -91,7 +92,16 @@ SpillSearch::SpillSearch(const PlanningProblem& problem, Decisions base)
     : p_(problem),
       base_(std::move(base)),
       views_(find_views(problem.graph)),
-      order_(spill_order(problem.graph, problem.costs, base_)) {}
+      order_(spill_order(problem.graph, problem.costs, base_)) {
+  base_.levels = levels_of(problem);
+}
+
+std::int64_t SpillSearch::stored_bytes(TensorId id) const {
+  const TensorType& type = p_.graph.at(id).type;
+  const bool has_level = p_.levels != nullptr && id.index < p_.levels->of.size();
+  const precision::Level level = has_level ? p_.levels->of[id.index] : precision::Level::kFp32;
+  return level == precision::Level::kFp32 ? type.bytes() : precision::encoded_bytes(level, type.elements());
+}
 
 Decisions SpillSearch::decisions(std::size_t count, std::int64_t flight, bool early) const {
   Decisions out = spill_first(base_, p_.graph, order_, count, flight, p_.link);
@@ -149,7 +159,7 @@ std::size_t SpillSearch::fewest(std::int64_t flight, bool early, std::int64_t bu
 bool SpillSearch::has_room(std::size_t count, bool early) const {
   if (p_.link.room_bytes < 0) return true;
   std::int64_t bytes = 0;
-  for (std::size_t i = 0; i < count; ++i) bytes += align_up(p_.graph.at(order_[i]).type.bytes(), kPage);
+  for (std::size_t i = 0; i < count; ++i) bytes += align_up(stored_bytes(order_[i]), kPage);
   return bytes * (early ? 2 : 1) <= p_.link.room_bytes;
 }
 

@@ -35,6 +35,7 @@ class SpillSearch {
   std::optional<Plan> plan_with(std::int64_t flight, bool early, std::int64_t budget) const;
   std::size_t fewest(std::int64_t flight, bool early, std::int64_t budget) const;
   bool has_room(std::size_t count, bool early) const;
+  std::int64_t stored_bytes(TensorId id) const;  // outside of the arena
 
   const PlanningProblem& p_;
   Decisions base_;

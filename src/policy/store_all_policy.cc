@@ -8,7 +8,9 @@ class StoreAll final : public Policy {
  public:
   std::string_view name() const override { return "store-all"; }
   Plan smallest(const PlanningProblem& p) const override {
-    return std::get<Plan>(make_plan(p.graph, p.costs, store_all(p.graph), kNoBudget, p.layout));
+    Decisions decisions = store_all(p.graph);
+    decisions.levels = levels_of(p);
+    return std::get<Plan>(make_plan(p.graph, p.costs, decisions, kNoBudget, p.layout));
   }
   std::optional<Plan> within(const PlanningProblem& p, std::int64_t budget) const override {
     Plan plan = smallest(p);

@@ -96,11 +96,21 @@ void Checks::check_transfer(std::size_t i) const {
   for (const Operand& o : in.outputs) check(o, bytes, i, "writes");
 }
 
+void Checks::check_codec(std::size_t i) const {
+  const Instruction& in = plan_.instructions[i];
+  const std::int64_t plain = graph_.at(in.tensor).type.bytes();
+  const std::int64_t encoded = precision::encoded_bytes(in.level, in.elements);
+  const bool is_encode = in.action == Action::kEncode;
+  check(in.inputs.at(0), is_encode ? plain : encoded, i, "reads");
+  check(in.outputs.at(0), is_encode ? encoded : plain, i, "writes");
+}
+
 void Checks::before(std::size_t i) {
   if (i == 0) start();
   for (const std::uint32_t b : births_[i]) own(b);
   const Instruction& in = plan_.instructions[i];
   if (is_transfer(in.action)) return check_transfer(i);
+  if (is_codec(in.action)) return check_codec(i);
   const Node& node = graph_.at(in.node);
   for (std::size_t k = 0; k < in.inputs.size(); ++k) {
     if (node.inputs[k]) check(in.inputs[k], graph_.at(node.inputs[k]).type.bytes(), i, "reads");

@@ -40,6 +40,7 @@ class Checks {
   void split(std::int64_t at);
   void check(const Operand& operand, std::int64_t bytes, std::size_t instruction, const char* what) const;
   void check_transfer(std::size_t instruction) const;
+  void check_codec(std::size_t instruction) const;
 
   const Plan& plan_;
   const Graph& graph_;

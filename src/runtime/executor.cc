@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "core/bytes.h"
 #include "graph/op.h"
@@ -21,8 +22,9 @@ Executor::Executor(const Program& program, const Plan& plan, Device& device, Are
   require(arena.bytes() >= plan.peak_bytes, "the arena holds the plan");
   launches_.reserve(plan.instructions.size());
   for (const Instruction& instruction : plan.instructions) {
-    const bool changes = !is_transfer(instruction.action) && program.graph.at(instruction.node).op->side_effects();
+    const bool changes = is_call(instruction.action) && program.graph.at(instruction.node).op->side_effects();
     if (changes) first_change_ = std::min(first_change_, launches_.size());
+    if (instruction.action == Action::kEncode) last_encode_ = launches_.size();
     launches_.push_back(bind(instruction));
   }
 #ifdef NEAP_CHECKED
@@ -50,8 +52,39 @@ Executor::Launch Executor::bind_transfer(const Instruction& instruction) const {
   return out;
 }
 
+namespace {
+
+// FNV-1a.
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t out = 0xcbf29ce484222325U;
+  for (const char c : text) out = (out ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return out;
+}
+
+}  // namespace
+
+Executor::Launch Executor::bind_codec(const Instruction& instruction) const {
+  const Operand& from = instruction.inputs[0];
+  const Operand& to = instruction.outputs[0];
+  const Tensor& tensor = program_.graph.at(instruction.tensor);
+  const std::int64_t encoded = precision::encoded_bytes(instruction.level, instruction.elements);
+  const bool is_encode = instruction.action == Action::kEncode;
+  Launch out{.node = instruction.node,
+             .action = instruction.action,
+             .level = instruction.level,
+             .elements = instruction.elements,
+             .tensor = instruction.tensor,
+             .key = hash_of(tensor.name)};
+  out.inputs.push_back(base_ + plan_.blocks[from.block.index].offset + from.offset);
+  out.outputs.push_back(base_ + plan_.blocks[to.block.index].offset + to.offset);
+  out.top = std::max(top_of(from, is_encode ? tensor.type.bytes() : encoded),
+                     top_of(to, is_encode ? encoded : tensor.type.bytes()));
+  return out;
+}
+
 Executor::Launch Executor::bind(const Instruction& instruction) const {
   if (is_transfer(instruction.action)) return bind_transfer(instruction);
+  if (is_codec(instruction.action)) return bind_codec(instruction);
   const Node& node = program_.graph.at(instruction.node);
   Launch out{.kernel = program_.kernels[instruction.node.index].get(), .node = instruction.node};
   const auto pointer = [&](const Operand& o) {
@@ -75,9 +108,81 @@ Executor::Launch Executor::bind(const Instruction& instruction) const {
 void Executor::launch(const Launch& l) {
   peak_ = std::max(peak_, l.top);
   if (is_transfer(l.action)) return transfer(l);
-  if (l.kernel != nullptr) {
-    l.kernel->launch({.inputs = l.inputs, .outputs = l.outputs, .workspace = l.workspace}, device_.stream());
+  if (is_codec(l.action)) return convert(l);
+  if (l.kernel == nullptr) return;
+  const bool is_tried = trial_ && trial_->launch == done_;
+  if (is_tried && trial_->is_disturbed) try_out(l);
+  l.kernel->launch({.inputs = l.inputs, .outputs = l.outputs, .workspace = l.workspace}, device_.stream());
+  if (is_tried) {
+    const auto* output = reinterpret_cast<const float*>(l.outputs[trial_->watched]);
+    trial_result_ = judge(*trial_, base_, output);
+    trial_.reset();
   }
+  if (!watched_.empty()) look(l);
+}
+
+void Executor::try_out(const Launch& l) {
+  const Trial& t = *trial_;
+  std::vector<const std::byte*> inputs = l.inputs;
+  std::vector<std::byte*> outputs = l.outputs;
+  inputs[t.input] = base_ + t.copy;
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    if (outputs[o] != nullptr) outputs[o] = base_ + t.outputs[o];
+  }
+  disturb(reinterpret_cast<const float*>(l.inputs[t.input]), t.elements, key_.step,
+          reinterpret_cast<float*>(base_ + t.copy));
+  l.kernel->launch({.inputs = inputs, .outputs = outputs, .workspace = l.workspace}, device_.stream());
+}
+
+bool Executor::arrange_trial(TensorId tensor, bool is_disturbed) {
+  trial_.reset();
+  trial_result_.reset();
+  if (base_ == nullptr || !is_host_memory_) return false;
+  trial_ = find_trial(plan_, program_.graph, tensor);
+  if (trial_) trial_->is_disturbed = is_disturbed;
+  return trial_.has_value();
+}
+
+void Executor::watch(const std::vector<TensorId>& tensors) {
+  watched_.clear();
+  if (base_ == nullptr || !is_host_memory_) return;
+  std::unordered_map<std::uint32_t, std::size_t> makers;  // per node
+  for (std::size_t i = launches_.size(); i-- > 0;) {
+    if (launches_[i].action == Action::kRun) makers[launches_[i].node.index] = i;
+  }
+  for (const TensorId id : tensors) {
+    const Node& node = program_.graph.at(program_.graph.at(id).producer);
+    const auto maker = makers.find(program_.graph.at(id).producer.index);
+    if (maker == makers.end()) continue;
+    const auto output = std::find(node.outputs.begin(), node.outputs.end(), id) - node.outputs.begin();
+    watched_.push_back({.tensor = id, .launch = maker->second, .output = static_cast<std::size_t>(output)});
+  }
+  std::stable_sort(watched_.begin(), watched_.end(),
+                   [](const Watched& a, const Watched& b) { return a.launch < b.launch; });
+}
+
+void Executor::look(const Launch& l) {
+  if (done_ <= watched_.front().launch) next_watched_ = 0;
+  for (; next_watched_ < watched_.size() && watched_[next_watched_].launch <= done_; ++next_watched_) {
+    Watched& w = watched_[next_watched_];
+    if (w.launch != done_ || l.outputs[w.output] == nullptr) continue;
+    w.statistics = precision::statistics_of(reinterpret_cast<const float*>(l.outputs[w.output]),
+                                            program_.graph.at(w.tensor).type.elements());
+  }
+}
+
+// Trouble is told behind the last encoding, so that all of it is known.
+void Executor::convert(const Launch& l) {
+  if (base_ == nullptr) return;  // a device that only counts
+  if (l.action == Action::kDecode) {
+    return precision::decode(l.level, l.inputs[0], l.elements, reinterpret_cast<float*>(l.outputs[0]));
+  }
+  precision::CodecKey key = key_;
+  key.tensor = l.key;
+  const unsigned flags =
+      precision::encode(l.level, reinterpret_cast<const float*>(l.inputs[0]), l.elements, key, l.outputs[0]);
+  if (precision::must_stay_exact(flags)) failed_.push_back({l.tensor, l.level, flags});
+  if (done_ == last_encode_ && !failed_.empty()) throw CannotEncode{std::exchange(failed_, {})};
 }
 
 void Executor::transfer(const Launch& l) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -10,8 +11,11 @@
 #include "device/device.h"
 #include "plan/plan.h"
 #include "pool/spill_store.h"
+#include "precision/codec.h"
+#include "precision/statistics.h"
 #include "runtime/checks.h"
 #include "runtime/prepare.h"
+#include "runtime/trial.h"
 
 namespace neap {
 
@@ -21,6 +25,16 @@ struct InstructionTime {
   std::int64_t ended_ns = 0;
 };
 
+// Thrown by run(), before anything that stays is changed: tensors whose values the level of the plan cannot hold.
+struct CannotEncode {
+  struct Tensor {
+    TensorId id;
+    precision::Level level;
+    unsigned flags = 0;  // precision::EncodeFlag
+  };
+  std::vector<Tensor> tensors;
+};
+
 class Executor {
  public:
   // The arena must hold plan.peak_bytes; the plan must be valid. Both outlive the executor, like program and device.
@@ -28,6 +42,11 @@ class Executor {
   Executor(const Program& program, const Plan& plan, Device& device, Arena& arena, SpillStore* store = nullptr);
 
   void use(SpillStore* store) { store_ = store; }
+  // Before a step: what rounding draws from.
+  void set_step(std::uint64_t seed, std::uint64_t step) {
+    key_ = {.seed = seed, .step = step};
+    failed_.clear();
+  }
   // One whole step.
   void run();
   // The same, with the milliseconds of every instruction.
@@ -59,6 +78,23 @@ class Executor {
   void write(TensorId id, const void* src);
   void read(TensorId id, void* dst) const;
 
+  // What the steps to come show of tensors of forward, each right behind the call that makes it.
+  struct Watched {
+    TensorId tensor;
+    std::size_t launch = 0;
+    std::size_t output = 0;
+    precision::Statistics statistics;
+  };
+  // Replaces what was watched. Tensors that no call of the plan makes are left out. Empty: nothing is.
+  void watch(const std::vector<TensorId>& tensors);
+  const std::vector<Watched>& watched() const { return watched_; }
+
+  // In the next step, the first call of backward that reads the tensor is tried with a disturbed copy of it before it
+  // runs as it should: see runtime/trial.h. False: nothing reads it, or the arena has no room at that moment.
+  bool arrange_trial(TensorId tensor, bool is_disturbed);
+  // Of the last step; none: it had no trial.
+  const std::optional<TrialResult>& trial() const { return trial_result_; }
+
   // The highest arena byte that an operand handed to a kernel has reached so far.
   std::int64_t peak_bytes() const { return peak_; }
 
@@ -71,13 +107,21 @@ class Executor {
     std::int64_t top = 0;  // one past the highest arena byte among its operands
     NodeId node;
     Action action = Action::kRun;
-    std::uint32_t slot = 0;  // of a transfer, whose bytes are the first input or output
+    std::uint32_t slot = 0;                            // of a transfer, whose bytes are the first input or output
+    precision::Level level = precision::Level::kFp32;  // of a codec
+    std::int64_t elements = 0;                         // the same
+    TensorId tensor;                                   // the same
+    std::uint64_t key = 0;                             // the same: of its name, so that no plan changes it
   };
 
   std::int64_t top_of(const Operand& operand, std::int64_t bytes) const;
   Launch bind(const Instruction& instruction) const;
   Launch bind_transfer(const Instruction& instruction) const;
+  Launch bind_codec(const Instruction& instruction) const;
   void transfer(const Launch& launch);
+  void convert(const Launch& launch);
+  void look(const Launch& launch);
+  void try_out(const Launch& launch);
   void run_recorded();
   bool run_again();
   void launch(const Launch& launch);
@@ -93,10 +137,17 @@ class Executor {
   std::vector<InstructionTime> times_;
   std::int64_t peak_ = 0;
   std::size_t first_change_ = SIZE_MAX;  // the first instruction that changes state
-  std::size_t done_ = 0;                 // instructions of this step
-  std::unique_ptr<Checks> checks_;       // only with NEAP_CHECKED
-  std::unique_ptr<Replay> replay_;       // of all launches, where the device has such a thing
-  int runs_ = 0;                         // of all launches one by one
+  precision::CodecKey key_;
+  std::size_t last_encode_ = SIZE_MAX;
+  std::vector<CannotEncode::Tensor> failed_;  // in this step
+  std::vector<Watched> watched_;              // by launch
+  std::size_t next_watched_ = 0;
+  std::optional<Trial> trial_;
+  std::optional<TrialResult> trial_result_;
+  std::size_t done_ = 0;            // instructions of this step
+  std::unique_ptr<Checks> checks_;  // only with NEAP_CHECKED
+  std::unique_ptr<Replay> replay_;  // of all launches, where the device has such a thing
+  int runs_ = 0;                    // of all launches one by one
 };
 
 }  // namespace neap

@@ -38,7 +38,7 @@ std::vector<Uses> uses_of(const Plan& plan, const Graph& graph) {
   std::vector<Uses> out(plan.blocks.size());
   for (const Instruction& in : plan.instructions) {
     if (is_transfer(in.action)) continue;
-    const bool is_again = in.action == Action::kRecompute;
+    const bool is_again = in.action == Action::kRecompute || in.action == Action::kDecode;
     const auto phase = static_cast<std::size_t>(is_again ? Phase::kBackward : graph.at(in.node).phase);
     const auto note = [&](const Operand& o) {
       if (o.block) ++out[o.block.index][phase];
@@ -64,6 +64,15 @@ Event call_event(const Instruction& in, const Graph& graph) {
           .category = std::string(is_again ? "recompute" : name_of(node.phase)),
           .args = fmt::format(R"({{"action":"{}","op":{},"layer":{},"blocks":[{}]}})", name(in.action),
                               json_string(node.op->name), json_string(node.layer), blocks)};
+}
+
+Event codec_event(const Instruction& in, const Graph& graph) {
+  return {.name = fmt::format("{} {}", name(in.action), graph.at(in.tensor).name),
+          .category = std::string(name(in.action)),
+          .args = fmt::format(R"({{"action":"{}","tensor":{},"level":"{}","bytes":{},"blocks":[{},{}]}})",
+                              name(in.action), json_string(graph.at(in.tensor).name), precision::name(in.level),
+                              precision::encoded_bytes(in.level, in.elements), in.inputs[0].block.index,
+                              in.outputs[0].block.index)};
 }
 
 Event wait_event(const Instruction& in, const Plan& plan, const Graph& graph) {
@@ -109,9 +118,10 @@ struct Tracer::Picture {
     const Graph& graph = executor.program().graph;
     for (const Instruction& in : plan.instructions) {
       const bool is_wait = in.action == Action::kSpillWait || in.action == Action::kFetchWait;
-      instructions.push_back(!is_transfer(in.action) ? call_event(in, graph)
-                             : is_wait               ? wait_event(in, plan, graph)
-                                                     : Event{});
+      instructions.push_back(is_call(in.action)    ? call_event(in, graph)
+                             : is_codec(in.action) ? codec_event(in, graph)
+                             : is_wait             ? wait_event(in, plan, graph)
+                                                   : Event{});
     }
     const std::vector<Uses> uses = uses_of(plan, graph);
     for (std::size_t i = 0; i < plan.blocks.size(); ++i) {

@@ -32,8 +32,8 @@ PlanAnswer answer(const PlanRequest& r) {
   PlanAnswer out{.shape = r.shape, .budget = r.budget};
   const double start = thread_cpu_ms();
   try {
-    out.plan =
-        plan_within(*r.policy, {r.program->graph, r.costs, r.link, &r.layout}, r.stores_all ? std::nullopt : r.budget);
+    const PlanningProblem problem{r.program->graph, r.costs, r.link, &r.layout, r.levels ? &*r.levels : nullptr};
+    out.plan = plan_within(*r.policy, problem, r.stores_all ? std::nullopt : r.budget);
   } catch (const std::exception& e) {
     out.error = e.what();
   }

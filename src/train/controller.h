@@ -26,7 +26,8 @@ struct PlanRequest {
   StateLayout layout;
   std::shared_ptr<const Policy> policy;
   std::optional<std::int64_t> budget;
-  bool stores_all = false;  // the budget leaves room for everything
+  bool stores_all = false;             // the budget leaves room for everything
+  std::optional<StoredLevels> levels;  // none: exact
 };
 
 struct PlanAnswer {

@@ -37,7 +37,8 @@ std::vector<LayerReport> profile_by_layer(const Program& program, const Plan& pl
     const Node& node = graph.at(in.node);
     LayerReport& row = rows.row(node.layer);
     const bool is_again = in.action == Action::kRecompute;
-    time_of(row, is_again ? Phase::kBackward : node.phase) += ms[i];
+    time_of(row, is_again || in.action == Action::kDecode ? Phase::kBackward : node.phase) += ms[i];
+    if (!is_call(in.action)) continue;
     const OpCall call = call_of(graph, node);
     row.gflop += flops_of(call) * 1e-9;
     row.traffic_bytes += static_cast<std::int64_t>(traffic_of(call));

@@ -37,8 +37,11 @@ class LayerReports {
 
  private:
   struct Row {
+    std::map<precision::Level, std::int64_t> levels;  // bytes kept in each
+    double error = 0;
     std::int64_t kept = 0;
     std::int64_t spilled = 0;
+    std::int64_t encoded = 0;  // bytes of the floats
     double again_ms = 0;
     int again = 0;    // nodes made again that store-all keeps
     int derived = 0;  // nodes made again that store-all makes again too
@@ -49,11 +52,17 @@ class LayerReports {
   void count() {
     for (const Block& b : plan_.blocks) {
       if (b.kind != BlockKind::kSaved || !b.tensor || !graph().at(b.tensor).producer) continue;
-      rows_[layer_of_[graph().at(b.tensor).producer.index]].kept += b.bytes;
+      Row& row = rows_[layer_of_[graph().at(b.tensor).producer.index]];
+      row.kept += b.bytes;
+      row.levels[b.level] += b.bytes;
+    }
+    for (const StoredTensorReport& t : s_.levels ? s_.levels->rows() : std::vector<StoredTensorReport>{}) {
+      if (const auto id = graph().find(t.name)) rows_[layer_of_[graph().at(*id).producer.index]].error += t.error;
     }
     for (const Instruction& in : plan_.instructions) {
       Row& row = rows_[layer_of_[in.node.index]];
       if (in.action == Action::kSpillBegin) row.spilled += plan_.slots[in.slot.index];
+      if (in.action == Action::kEncode) row.encoded += in.elements * 4;
       if (in.action != Action::kRecompute) continue;
       const bool is_derived = std::all_of(graph().at(in.node).outputs.begin(), graph().at(in.node).outputs.end(),
                                           [&](TensorId id) { return r_.store_all[r_.first_wait(id)] != kThrough; });
@@ -74,9 +83,26 @@ class LayerReports {
     });
   }
 
+  // "int8", or "int8+int4", that of the most bytes first.
+  static std::string precision_of(const Row& row) {
+    std::vector<std::pair<std::int64_t, precision::Level>> by_bytes;
+    for (const auto& [level, bytes] : row.levels) by_bytes.emplace_back(-bytes, level);
+    std::sort(by_bytes.begin(), by_bytes.end());
+    std::string out;
+    for (const auto& [bytes, level] : by_bytes) {
+      const std::string_view text = level == precision::Level::kFp32 ? "f32" : precision::name(level);
+      out += fmt::format("{}{}", out.empty() ? "" : "+", text);
+    }
+    return out.empty() ? "f32" : out;
+  }
+
   PlanReport::Layer describe(std::size_t i, std::size_t segment) const {
     const Row& row = rows_[i];
-    PlanReport::Layer out{.name = layers_[i].name, .action = "store", .kept_bytes = row.kept, .precision = "f32"};
+    PlanReport::Layer out{.name = layers_[i].name,
+                          .action = "store",
+                          .kept_bytes = row.kept,
+                          .precision = precision_of(row),
+                          .error = row.error};
     if (row.spilled > 0) {
       out.action = "spill";
       out.reason = fmt::format("{} leave the arena until backward needs them", human_bytes(row.spilled));
@@ -84,6 +110,9 @@ class LayerReports {
       out.action = segment > 1 ? fmt::format("every {}", segment) : "recompute";
       out.reason = fmt::format("cheap for its size: {} are made again in {:.2f} ms",
                                human_bytes(std::max<std::int64_t>(layers_[i].kept_bytes - row.kept, 0)), row.again_ms);
+    } else if (row.encoded > 0) {
+      out.action = "encode";
+      out.reason = fmt::format("{} of floats are kept in fewer bits", human_bytes(row.encoded));
     } else if (row.again > 0 && plan_.peak_bytes < s_.store_all_bytes) {
       out.action = "part";
       out.reason = fmt::format("dear to compute and small: kept; the rest is made again in {:.2f} ms", row.again_ms);

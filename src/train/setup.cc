@@ -29,6 +29,9 @@ std::unique_ptr<Device> make_device(const TrainOptions& options) {
 // Until the first step was timed: what a middling machine takes.
 constexpr Link kGuessedLink = {.write_bytes_per_ms = 1.5e6, .read_bytes_per_ms = 2e6};
 
+// Nanoseconds an element: a few gigabytes a second to encode, memory speed to decode.
+constexpr CodecCosts kGuessedCodec = {.encode = {0, 0.4, 0.4, 0.8, 0.8, 0.6}, .decode = {0, 0.3, 0.3, 0.3, 0.3, 0.3}};
+
 std::vector<double> estimated_ms(const Graph& graph) {
   constexpr double kFlopsPerMs = 1e8;
   constexpr double kBytesPerMs = 1e7;
@@ -86,8 +89,36 @@ std::shared_ptr<Program> prepare_length(const Setup& setup, const TrainOptions& 
   if (length > 0) spec.request.length = length;
   auto out = std::make_shared<Program>(prepare(build_training(spec, options), *setup.device, options.own_kernels));
   out->costs.ms = estimated_ms(out->graph);
+  out->costs.codec = kGuessedCodec;
   return out;
 }
+
+PlanningProblem Setup::problem(const Program& of, const StateLayout* layout, StoredLevels& stored) const {
+  if (levels) stored = levels->in(of.graph);
+  return {of.graph, of.costs, link, layout, levels ? &stored : nullptr};
+}
+
+std::int64_t saved_bytes(const Plan& plan, const Graph& graph) {
+  Tick turn = 0;
+  while (turn < plan.instructions.size() && graph.at(plan.instructions[turn].node).phase == Phase::kForward) ++turn;
+  std::int64_t out = 0;
+  for (const Block& b : plan.blocks) {
+    if (b.kind == BlockKind::kSaved && b.lower < turn && turn < b.upper) out += b.bytes;
+  }
+  return out;
+}
+
+namespace {
+
+// The least that a run may come to need: where levels follow the data, any of them may have to be exact.
+Plan smallest_plan(const Setup& setup, const Program& program, const StateLayout* layout) {
+  StoredLevels stored;
+  PlanningProblem problem = setup.problem(program, layout, stored);
+  if (setup.levels && setup.levels->is_adaptive()) problem.levels = nullptr;
+  return setup.policy->smallest(problem);
+}
+
+}  // namespace
 
 Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options) {
   check(options.schedule);
@@ -100,18 +131,20 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   out.link = kGuessedLink;
   const bool has_place = !options.spill_dir.empty() || options.host_ram > 0;
   out.policy = make_policy(options.policy, options.checkpointing, has_place);
-  const PlanningProblem problem{.graph = out.program->graph, .costs = out.program->costs, .link = out.link};
+  out.levels = Levels::make(options, out.program->graph);
+  StoredLevels stored;
+  const PlanningProblem problem = out.problem(*out.program, nullptr, stored);
   const auto start = Clock::now();
-  out.plan = plan_within(store_all_policy(), problem, std::nullopt);
+  out.plan = plan_within(store_all_policy(), {problem.graph, problem.costs, problem.link}, std::nullopt);
   out.store_all_bytes = out.plan.peak_bytes;
+  out.exact_saved_bytes = saved_bytes(out.plan, out.program->graph);
   const bool keeps_all = out.policy.get() == &store_all_policy();
-  Plan least = keeps_all ? out.plan : out.policy->smallest(problem);
+  Plan least = keeps_all ? out.plan : smallest_plan(out, *out.program, nullptr);
   out.min_bytes = least.peak_bytes;
   for (const std::int64_t length : other_lengths(options, out.shape.length)) {
     const auto program = prepare_length(out, options, length);
     const StateLayout layout = shared_layout(out.program->graph, out.plan, program->graph);
-    const PlanningProblem other{program->graph, program->costs, out.link, &layout};
-    out.min_bytes = std::max(out.min_bytes, out.policy->smallest(other).peak_bytes);
+    out.min_bytes = std::max(out.min_bytes, smallest_plan(out, *program, &layout).peak_bytes);
   }
   out.budget = parse_budget(first_budget(options), {out.plan.state_bytes, out.store_all_bytes, out.min_bytes});
   if (!options.reservation.empty()) {
@@ -120,6 +153,8 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   }
   if (out.budget && *out.budget < out.min_bytes) {
     out.plan = std::move(least);  // it is refused, and this says what the minimum consists of
+  } else if (out.levels) {
+    out.plan = plan_within(*out.policy, problem, out.budget);
   } else if (out.budget && out.plan.peak_bytes > *out.budget) {
     out.plan = first_plan(*out.policy, problem, *out.budget);
   }
@@ -129,7 +164,8 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
 
 PlanReport plan_training(std::shared_ptr<const Model> model, const TrainOptions& options) {
   const Setup setup = make_setup(std::move(model), options);
-  const bool is_settled = !setup.budget || setup.store_all_bytes <= *setup.budget || *setup.budget < setup.min_bytes;
+  const bool is_settled =
+      setup.levels || !setup.budget || setup.store_all_bytes <= *setup.budget || *setup.budget < setup.min_bytes;
   if (is_settled) return report_of(setup, setup.plan);
   // What it comes to, not what it begins with.
   const PlanningProblem problem{.graph = setup.program->graph, .costs = setup.program->costs, .link = setup.link};

@@ -9,19 +9,25 @@
 #include "plan/plan.h"
 #include "policy/policy.h"
 #include "runtime/prepare.h"
+#include "train/levels.h"
 #include "train/model_spec.h"
 #include "train/stepper.h"
 
 namespace neap {
 
 struct Setup {
+  // What a policy plans for: costs, links, levels. `levels` holds those of the problem, and outlives it.
+  PlanningProblem problem(const Program& of, const StateLayout* layout, StoredLevels& levels) const;
+
   ModelSpec spec;
   std::unique_ptr<Device> device;
   BatchShape shape;                  // the longest
   std::shared_ptr<Program> program;  // of that shape
   std::shared_ptr<const Policy> policy;
-  Plan plan;  // valid
+  std::shared_ptr<Levels> levels;  // null: everything is stored exactly
+  Plan plan;                       // valid
   std::int64_t store_all_bytes = 0;
+  std::int64_t exact_saved_bytes = 0;  // that store-all keeps when backward begins
   std::int64_t min_bytes = 0;
   std::optional<std::int64_t> budget;
   Link link;  // what transfers are reckoned with
@@ -33,6 +39,9 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
 
 // Kernels and guessed costs for another length of the batch.
 std::shared_ptr<Program> prepare_length(const Setup& setup, const TrainOptions& options, std::int64_t length);
+
+// Activations that a plan keeps when backward begins.
+std::int64_t saved_bytes(const Plan& plan, const Graph& graph);
 
 PlanReport report_of(const Setup& setup, const Plan& plan);
 

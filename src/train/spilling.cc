@@ -13,7 +13,7 @@ bool can_run_again(const Plan& plan, const Graph& graph) {
   bool has_changed = false;
   for (const Instruction& in : plan.instructions) {
     if (is_transfer(in.action) && has_changed) return false;
-    if (!is_transfer(in.action)) has_changed |= graph.at(in.node).op->side_effects();
+    if (is_call(in.action)) has_changed |= graph.at(in.node).op->side_effects();
   }
   return true;
 }

@@ -22,6 +22,7 @@ std::int64_t key_of(const Steering::Budget& budget) { return budget.value_or(kNo
 bool Steering::is_tight(const Budget& budget) const { return budget && *budget < setup_.store_all_bytes; }
 
 bool Steering::is_on(const Budget& budget) const {
+  if (setup_.levels) return false;  // times would decide what is rounded
   return setup_.policy->wants_times() &&
          (is_tight(budget) || std::any_of(coming_.begin(), coming_.end(), [&](std::int64_t b) { return is_tight(b); }));
 }
@@ -29,8 +30,9 @@ bool Steering::is_on(const Budget& budget) const {
 Steering::NewPlan Steering::plan_new(const BatchShape& shape, const Program& program, const StateLayout& layout,
                                      const Budget& budget) {
   const auto start = Clock::now();
-  const PlanningProblem problem{program.graph, program.costs, setup_.link, &layout};
-  std::optional<Plan> plan = shape_planner_ ? shape_planner_(problem, shape, budget) : std::nullopt;
+  StoredLevels stored;
+  const PlanningProblem problem = setup_.problem(program, &layout, stored);
+  std::optional<Plan> plan = shape_planner_ && !setup_.levels ? shape_planner_(problem, shape, budget) : std::nullopt;
   const bool is_good = plan && plan->peak_bytes <= key_of(budget) && !validate(*plan, program.graph, program.costs);
   bool is_quick = is_good;
   if (!is_good) {
@@ -54,7 +56,8 @@ void Steering::ask(Stepper& stepper, const Budget& budget) {
                    .layout = stepper.layout(),
                    .policy = setup_.policy,
                    .budget = budget,
-                   .stores_all = !is_tight(budget)});
+                   .stores_all = !is_tight(budget),
+                   .levels = setup_.levels ? std::optional(setup_.levels->in(stepper.graph())) : std::nullopt});
 }
 
 void Steering::swap(Stepper& stepper, Plan plan, const Budget& budget) {
@@ -119,15 +122,54 @@ void Steering::fit(Stepper& stepper, const Budget& budget) {
   if (s.asked_for != key_of(budget) && !will_be_asked) ask(stepper, budget);
 }
 
+bool Steering::follow_levels(Stepper& stepper, const Budget& budget) {
+  Steered& s = stepper.steered;
+  if (!setup_.levels || s.levels_version == setup_.levels->version()) return true;
+  const auto start = Clock::now();
+  StoredLevels stored;
+  const PlanningProblem problem = setup_.problem(*stepper.program(), &stepper.layout(), stored);
+  Plan plan = plan_within(*setup_.policy, problem, budget);
+  setup_.planning_ms += ms_since(start);
+  if (plan.peak_bytes > key_of(budget)) return false;
+  s.kept.clear();
+  s.levels_version = setup_.levels->version();
+  s.planned_for = key_of(budget);
+  if (!(plan == stepper.plan())) swap(stepper, std::move(plan), budget);
+  return true;
+}
+
 bool Steering::wants_times(const Stepper& stepper, const Budget& budget) const {
   constexpr std::int64_t kColdSteps = 1;  // the first one pays for cold memory
-  return is_on(budget) && !stepper.steered.times.is_complete() && stepper.steered.steps >= kColdSteps;
+  // Without a budget no plan depends on times: then levels only want to know what they cost.
+  const bool is_curious = setup_.levels && !budget && coming_.empty();
+  return (is_on(budget) || is_curious) && !stepper.steered.times.is_complete() && stepper.steered.steps >= kColdSteps;
 }
+
+namespace {
+
+void learn_codec(const Plan& plan, const std::vector<double>& timed, CodecCosts& costs) {
+  CodecCosts ms;
+  CodecCosts elements;
+  for (std::size_t i = 0; i < timed.size(); ++i) {
+    const Instruction& in = plan.instructions[i];
+    if (!is_codec(in.action)) continue;
+    const bool is_encode = in.action == Action::kEncode;
+    (is_encode ? ms.encode : ms.decode)[index_of(in.level)] += timed[i];
+    (is_encode ? elements.encode : elements.decode)[index_of(in.level)] += static_cast<double>(in.elements);
+  }
+  for (std::size_t l = 0; l < precision::kLevels; ++l) {
+    if (elements.encode[l] > 0) costs.encode[l] = ms.encode[l] / elements.encode[l] * 1e6;
+    if (elements.decode[l] > 0) costs.decode[l] = ms.decode[l] / elements.decode[l] * 1e6;
+  }
+}
+
+}  // namespace
 
 // The plan was made with guesses; now there are times.
 void Steering::learn(Stepper& stepper, const std::vector<double>& timed) {
   std::vector<double>& ms = stepper.program()->costs.ms;
   const double guessed = sum(ms);
+  learn_codec(stepper.plan(), timed, stepper.program()->costs.codec);
   Steered& s = stepper.steered;
   if (s.times.is_empty()) s.pace.clear();
   s.times.add(stepper.plan(), timed, ms.size());
@@ -141,7 +183,10 @@ void Steering::after_step(Stepper& stepper, Steppers& steppers, double ms, const
                           const Link& link, const Budget& budget) {
   Steered& s = stepper.steered;
   ++s.steps;
-  if (!is_on(budget)) return;
+  if (!is_on(budget)) {
+    if (!timed.empty()) learn(stepper, timed);
+    return;
+  }
   if (link.write_bytes_per_ms > 0) setup_.link.write_bytes_per_ms = link.write_bytes_per_ms;
   if (link.read_bytes_per_ms > 0) setup_.link.read_bytes_per_ms = link.read_bytes_per_ms;
   const bool is_first = s.times.is_empty();

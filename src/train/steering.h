@@ -24,7 +24,10 @@ class Steering {
 
   // `coming`: budgets that are known to come.
   Steering(Setup& setup, bool is_synchronous, std::vector<std::int64_t> coming)
-      : setup_(setup), coming_(std::move(coming)), controller_(is_synchronous) {}
+      : setup_(setup),
+        coming_(std::move(coming)),
+        // Which tensors are rounded depends on the plan: one that came when it was ready would make other bits.
+        controller_(is_synchronous || setup.levels != nullptr) {}
 
   // Asked before the policy is, whose plan then comes later.
   void ask_first(ShapePlanner planner) { shape_planner_ = std::move(planner); }
@@ -51,6 +54,8 @@ class Steering {
 
   // Has another plan made beside training, from what is known by now.
   void ask(Stepper& stepper, const Budget& budget);
+  // The plan for the levels that hold now, before a step is run (again). False: nothing fits, the old one stays.
+  bool follow_levels(Stepper& stepper, const Budget& budget);
   // Between steps, or before a step is run again.
   void swap(Stepper& stepper, Plan plan, const Budget& budget);
 

@@ -47,6 +47,7 @@ StepReport Trainer::Impl::advance() {
   steer();
   const BatchInfo batch = batches_->next();
   Stepper& stepper = stepper_for(batch.length);
+  follow_levels(stepper);
   enter(stepper);
   const double predicted_ms = Steering::predicted_ms(stepper);  // before it is known
   const double recomputed_ms = stepper.steered.recomputed_ms * stepper.steered.pace.median();
@@ -85,12 +86,14 @@ StepReport Trainer::Impl::advance() {
           .stalled_ms = last_.stalled_ms,
           .note = std::exchange(note_, {}),
           .recomputed_ms = recomputed_ms,
-          .predicted_ms = predicted_ms};
+          .predicted_ms = predicted_ms,
+          .encoded_bytes = stepper.encoded_bytes()};
 }
 
 // What predictors, recordings and traces want to know of a step.
 void Trainer::Impl::observe(Stepper& stepper) {
   new_shapes_.note_step();
+  if (setup_.levels) setup_.levels->after(stepper.executor(), step_);
   if (recorder_ != nullptr) {
     const StepEvents events = events_of(stepper.graph(), stepper.plan(), stepper.shape().length);
     recorder_->add(events.events, events.lifespans);
@@ -102,12 +105,42 @@ void Trainer::Impl::run_calls(Stepper& stepper) {
   if (tracer_) tracer_->before(stepper.executor());
   const SpillCounters before = counters_of(stepper);
   timed_.clear();
+  if (setup_.levels) setup_.levels->before(stepper.executor(), step_ + 1);
   if (steering_.wants_times(stepper, budget())) {
     stepper.executor().run_timed(timed_);
   } else {
     stepper.executor().run();
   }
   last_ = between(before, counters_of(stepper));
+}
+
+// Between steps: the plan for the levels that were chosen.
+void Trainer::Impl::follow_levels(Stepper& stepper) {
+  const auto start = Clock::now();
+  const double planning_ms = setup_.planning_ms;
+  if (!steering_.follow_levels(stepper, budget())) stepper.steered.levels_version = setup_.levels->version();
+  if (stepper.plan().peak_bytes > arena_->bytes()) fit_arena(stepper.plan().peak_bytes);
+  steering_ms_ += ms_since(start) - (setup_.planning_ms - planning_ms);
+}
+
+// What a level cannot hold is stored exactly, and the step is run again.
+void Trainer::Impl::keep_exact(Stepper& stepper, const CannotEncode& trouble) {
+  const std::string what = setup_.levels->report(trouble, stepper.graph());
+  if (!stepper.executor().can_run_again()) {
+    throw DeviceError(fmt::format("step {}: {}, but state has changed already", step_ + 1, what));
+  }
+  if (stepper.store() != nullptr) stepper.store()->drain();
+  if (!steering_.follow_levels(stepper, budget())) {
+    // Within the budget more has to be made again than this policy does.
+    setup_.policy = make_policy("greedy");
+    if (!steering_.follow_levels(stepper, budget())) {
+      throw DoesNotFit(fmt::format("step {}: {}, for which the budget of {} is too small", step_ + 1, what,
+                                   human_bytes(budget().value_or(0))));
+    }
+  }
+  fit_arena(stepper.plan().peak_bytes);
+  enter(stepper);
+  note_ = what;
 }
 
 // A step whose spilled bytes are lost is run again from its inputs: up to then it has changed nothing that stays.
@@ -118,6 +151,8 @@ void Trainer::Impl::run_step(Stepper& stepper) {
     } catch (const SpillLost& lost) {
       stepper.store()->drain();
       prepare_to_run_again(stepper, lost, attempt);
+    } catch (const CannotEncode& trouble) {
+      keep_exact(stepper, trouble);
     }
     ++replays_;
     write_inputs(stepper);
@@ -154,8 +189,8 @@ void Trainer::Impl::do_without_spilling(Stepper& stepper, const SpillLost& lost)
 // One that the arena holds and the disk has room for; else the old one stays.
 void Trainer::Impl::use_new_plan(Stepper& stepper) {
   const auto start = Clock::now();
-  Plan plan = plan_within(*setup_.policy, {stepper.graph(), stepper.program()->costs, setup_.link, &stepper.layout()},
-                          budget());
+  StoredLevels stored;
+  Plan plan = plan_within(*setup_.policy, setup_.problem(*stepper.program(), &stepper.layout(), stored), budget());
   setup_.planning_ms += ms_since(start);
   const bool fits = plan.peak_bytes <= std::min(arena_->bytes(), budget().value_or(arena_->bytes()));
   Plan before = stepper.plan();

@@ -51,7 +51,13 @@ Stepper::Stepper(BatchShape shape, std::shared_ptr<Program> program, Plan plan, 
   make_executor();
 }
 
-void Stepper::make_executor() { executor_ = std::make_unique<Executor>(*program_, plan_, device_, arena_); }
+void Stepper::make_executor() {
+  executor_ = std::make_unique<Executor>(*program_, plan_, device_, arena_);
+  encoded_bytes_ = 0;
+  for (const Instruction& in : plan_.instructions) {
+    if (in.action == Action::kEncode) encoded_bytes_ += precision::encoded_bytes(in.level, in.elements);
+  }
+}
 
 void Stepper::swap(Plan plan) {
   store_.reset();

@@ -34,6 +34,7 @@ struct Steered {
   Pace pace;                          // measured over simulated time
   std::int64_t planned_for = 0;       // the budget that the plan was made for; 0: for none in particular
   std::int64_t asked_for = 0;         // and the last one that a plan was asked for
+  std::int64_t levels_version = 0;    // of the levels that the plan has
   std::map<std::int64_t, Plan> kept;  // for other budgets
 
   void keep(std::int64_t budget, Plan plan);
@@ -63,6 +64,7 @@ class Stepper {
   const std::shared_ptr<Program>& program() const { return program_; }
   const Graph& graph() const { return program_->graph; }
   const Plan& plan() const { return plan_; }
+  std::int64_t encoded_bytes() const { return encoded_bytes_; }  // that a step of the plan stores in fewer bits
   const StateLayout& layout() const { return layout_; }
   const std::vector<DataInput>& inputs() const { return inputs_; }
   Executor& executor() { return *executor_; }
@@ -88,6 +90,7 @@ class Stepper {
   BatchShape shape_;
   std::shared_ptr<Program> program_;
   Plan plan_;
+  std::int64_t encoded_bytes_ = 0;
   StateLayout layout_;
   Device& device_;
   Arena& arena_;

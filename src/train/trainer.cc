@@ -100,7 +100,7 @@ void Trainer::Impl::make_arena() {
     return;
   }
   const std::int64_t most = std::max(bytes, setup_.store_all_bytes);
-  const bool is_varying = options_.lengths != "fixed" || !options_.length_schedule.empty();
+  const bool is_varying = options_.lengths != "fixed" || !options_.length_schedule.empty() || setup_.levels;
   arena_ = setup_.device->make_arena(is_varying ? most + most / 4 : most, options_.guard);
   arena_->resize(bytes);
   fit_arena(bytes);
@@ -134,6 +134,7 @@ Stepper& Trainer::Impl::add_stepper(BatchShape shape, std::shared_ptr<Program> p
   Stepper& out = steppers_.add(std::make_unique<Stepper>(shape, std::move(program), std::move(plan.plan),
                                                          std::move(layout), *setup_.device, *arena_, spill_for()));
   if (!plan.is_quick) out.steered.planned_for = budget().value_or(kNoBudget);
+  if (setup_.levels) out.steered.levels_version = setup_.levels->version();
   return out;
 }
 
@@ -196,6 +197,11 @@ Summary Trainer::Impl::summary() const {
           .planning_ms = setup_.planning_ms,
           .plan_swaps = steering_.swaps(),
           .replays = replays_,
+          .saved_bytes = saved_bytes(first().plan(), graph()),
+          .exact_saved_bytes = setup_.exact_saved_bytes,
+          .encoding_error = setup_.levels ? setup_.levels->total_error() : 0,
+          .kept_exact = setup_.levels ? setup_.levels->troubles() : 0,
+          .stored = setup_.levels ? setup_.levels->rows() : std::vector<StoredTensorReport>{},
           .numerics_id = setup_.program->numerics_id,
           .context_bytes = setup_.device->context_bytes(),
           .loss_last = loss_,
@@ -221,11 +227,21 @@ std::vector<LayerReport> Trainer::Impl::profile(int steps) {
     batches_->next();
     enter(stepper);
     write_inputs(stepper);
-    stepper.executor().run_timed(ms);
+    run_profiled(stepper, ms);
     ++step_;
     for (std::size_t k = 0; k < ms.size(); ++k) sum[k] += ms[k] / steps;
   }
   return profile_by_layer(*stepper.program(), stepper.plan(), sum);
+}
+
+void Trainer::Impl::run_profiled(Stepper& stepper, std::vector<double>& ms) {
+  try {
+    stepper.executor().run_timed(ms);
+  } catch (const CannotEncode& trouble) {
+    throw DeviceError(fmt::format("step {}: '{}' has values that {} cannot hold; profile with --tolerance exact",
+                                  step_ + 1, graph().at(trouble.tensors.front().id).name,
+                                  precision::name(trouble.tensors.front().level)));
+  }
 }
 
 void Trainer::Impl::record(int steps, const std::string& path) {
@@ -260,6 +276,7 @@ void Trainer::Impl::write_inputs(Stepper& stepper) {
     const std::array<std::uint64_t, 3> key = {options_.seed, static_cast<std::uint64_t>(step_ + 1), 0};
     stepper.executor().write(stepper.random(), key.data());
   }
+  stepper.executor().set_step(options_.seed, static_cast<std::uint64_t>(step_ + 1));
   batches_->write(stepper);
 }
 

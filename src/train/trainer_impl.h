@@ -66,7 +66,10 @@ class Trainer::Impl {
   void prepare_to_run_again(Stepper& stepper, const SpillLost& lost, int attempt);
   void do_without_spilling(Stepper& stepper, const SpillLost& lost);
   void use_new_plan(Stepper& stepper);
+  void follow_levels(Stepper& stepper);
+  void keep_exact(Stepper& stepper, const CannotEncode& trouble);
   void observe(Stepper& stepper);
+  void run_profiled(Stepper& stepper, std::vector<double>& ms);
   std::optional<std::int64_t> budget() const { return budget_.effective(); }
   void steer();
   void change_budget();

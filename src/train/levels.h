@@ -1,0 +1,71 @@
+// In how many bits a run stores its activations: fixed by a policy, or chosen tensor by tensor while training goes on.
+// What is chosen depends on the seed, the data and the step, never on time or plan.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "neap/train.h"
+#include "policy/storable.h"
+#include "precision/board.h"
+#include "runtime/executor.h"
+
+namespace neap {
+
+// "exact": none; "default", or a number above 0. UserError else.
+std::optional<double> parse_tolerance(const std::string& text);
+// All settings but whether there is a target. UserError names the setting.
+precision::PrecisionConfig precision_config(const PrecisionOptions& options);
+
+class Levels {
+ public:
+  // Null: everything is stored exactly. `longest` is the training graph of the longest batch.
+  static std::unique_ptr<Levels> make(const TrainOptions& options, const Graph& longest);
+
+  // For a graph of any shape: tensors are known by their names.
+  StoredLevels in(const Graph& graph) const;
+  // Rises whenever a level changes.
+  std::int64_t version() const { return version_; }
+  bool is_adaptive() const { return board_ != nullptr; }
+
+  // Around a step of a plan; steps count from 1.
+  void before(Executor& executor, std::int64_t step);
+  void after(Executor& executor, std::int64_t step);
+  // These stay exact: for good, or until their values are as they should be. Returns a line for people.
+  std::string report(const CannotEncode& trouble, const Graph& graph);
+
+  std::vector<StoredTensorReport> rows() const;
+  double total_error() const { return board_ ? board_->total_error() : 0; }
+  std::int64_t troubles() const { return troubles_; }
+
+ private:
+  Levels() = default;
+  void measure(const TrialResult& result);
+  std::vector<TensorId> profiled(const Graph& graph, std::int64_t step) const;
+
+  struct Known {
+    std::string name;
+    std::string layer;
+    precision::Level level = precision::Level::kFp32;  // without a board
+  };
+  std::vector<Known> tensors_;
+  std::map<std::string, std::size_t> index_;
+  std::unique_ptr<precision::LevelBoard> board_;  // null: levels are fixed
+  bool may_feed_recomputation_ = false;
+  bool flow_ = false;
+  std::int64_t version_ = 1;
+  std::int64_t troubles_ = 0;
+
+  // The measurement of a sensitivity takes two steps: a sketch of a call's result, then the result with noise.
+  struct Measurement {
+    std::size_t tensor = 0;
+    std::optional<Sketch> sketch;
+  };
+  std::optional<Measurement> measurement_;
+  std::size_t next_measured_ = 0;
+};
+
+}  // namespace neap
