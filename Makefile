@@ -1,18 +1,19 @@
 # Short names for what one does here; `make` alone lists them. The build itself is CMake's.
 # PREFIX, DESTDIR: where `make install` puts things.
 # JOBS: compilers and tests at once.  CMAKE_FLAGS: more settings, as in CMAKE_FLAGS=-DNEAP_ONEDNN=OFF.
-# FUZZ_SECONDS: how long `make fuzz` looks.
+# FUZZ_SECONDS: how long `make fuzz` looks.  MINUTES: how long `make soak` disturbs.
 JOBS ?= $(shell nproc)
 CMAKE_FLAGS ?=
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
+MINUTES ?= 60
 
 CONFIGURE = cmake -S . -G Ninja --log-level=NOTICE $(CMAKE_FLAGS)
 # Two tests share the cores: a waiting thread must not spin. No summary by label: ctest's totals come last.
 CTEST = OMP_WAIT_POLICY=passive ctest -j2 --output-on-failure --no-label-summary --test-dir
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build install demo test test-sanitized fuzz conformance models bench lint format clean
+.PHONY: help setup build install demo test test-cuda bench-cuda soak promise test-sanitized fuzz conformance models bench lint format clean
 
 help:            ## this list
 	@awk -F ' *## *' '/^[a-z-]+:.*##/ {sub(":.*", "", $$1); printf "make %-16s%s\n", $$1, $$2}' Makefile
@@ -35,16 +36,28 @@ demo: build      ## train a small network on Fashion-MNIST
 test: setup      ## all tests
 	@$(CONFIGURE) -B build
 	@ninja -C build -j$(JOBS)
-	@$(CTEST) build
+	@$(CTEST) build -LE cuda
+
+test-cuda: setup  ## what needs an NVIDIA GPU: every op's kernels, the device, training
+	@scripts/gpu_check.sh
+
+bench-cuda: setup  ## step times and memory on an NVIDIA GPU (bench/CUDA.md)
+	@GPU_CHECK_PARTS=time scripts/gpu_check.sh
+
+soak: build      ## MINUTES of budget changes, disk faults, stops and kills; ends with the weights of the undisturbed run
+	@bench/soak.py --minutes $(MINUTES)
+
+promise: build   ## every built-in model at its minimum, inside of a memory cgroup where there is one
+	@bench/promise.py
 
 test-sanitized: setup  ## the tests without long training, under AddressSanitizer and UBSan
-	@$(CONFIGURE) -B build-asan -DNEAP_SANITIZE=ON
+	@$(CONFIGURE) -B build-asan -DNEAP_SANITIZE=ON -DNEAP_CUDA=OFF
 	@ninja -C build-asan -j$(JOBS)
-	@UBSAN_OPTIONS=print_stacktrace=1 $(CTEST) build-asan -LE long
+	@UBSAN_OPTIONS=print_stacktrace=1 $(CTEST) build-asan -LE "long|cuda"
 
 fuzz:            ## hostile ONNX files against the importer, for FUZZ_SECONDS
 	@scripts/setup.sh fuzz
-	@$(CONFIGURE) -B build-asan -DNEAP_SANITIZE=ON
+	@$(CONFIGURE) -B build-asan -DNEAP_SANITIZE=ON -DNEAP_CUDA=OFF
 	@ninja -C build-asan -j$(JOBS) onnx_fuzz
 	@tests/fuzz/run.sh build-asan/onnx_fuzz $(FUZZ_SECONDS)
 

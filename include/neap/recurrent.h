@@ -18,6 +18,9 @@ namespace neap {
 struct RecurrentOptions {
   std::int64_t layers = 1;
   std::int64_t chunk = 16;  // steps a node; the last may have fewer. Changes no bit of any result.
+  std::int64_t unroll =
+      0;  // at most so many steps are one piece of work: less workspace; 0: all of a chunk. No bit either
+  bool keep_gates = true;  // false: backward makes them again, from x and h. No bit either
   bool bidirectional = false;
   bool bias = true;
   std::string activation = "tanh";  // of rnn(): tanh or relu

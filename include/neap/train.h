@@ -48,6 +48,7 @@ struct TrainOptions {
   std::int64_t image = 0;
   std::uint64_t seed = 0;
   std::string device = "cpu";
+  std::string compute = "f32";  // f32, bf16: products of bf16 with sums in f32; weights and their updates stay f32
   int threads = 0;              // 0: as many as there are
   std::string budget;           // "512MiB", "50%", "min"; empty: none
   std::string budget_schedule;  // STEP:SIZE,...: from that step on the budget is another one
@@ -91,6 +92,7 @@ struct StepReport {
   std::int64_t step = 0;  // 1 is the first
   float loss = 0;
   double step_ms = 0;
+  double compute_ms = 0;  // of it, once the batch was on the device
   double lr = 0;
   std::int64_t length = 0;  // time steps of its sequences, padding included; 0: there are none
   std::int64_t tokens = 0;  // that the loss counts
@@ -100,7 +102,8 @@ struct StepReport {
   double transfer_ms = 0;  // that the channel to RAM and disk was busy with
   double stalled_ms = 0;   // that calls waited for it
   std::string note;        // what people should know; mostly empty
-  double recomputed_ms = 0;
+  double recomputed_ms = 0;  // of predicted_ms: for what is computed again
+  double predicted_ms = 0;   // by the simulator, before the step ran; 0: it has no measured times
   std::int64_t encoded_bytes = 0;
 };
 
@@ -125,6 +128,7 @@ struct Summary {
   std::int64_t min_budget_bytes = 0;
   std::int64_t violations = 0;
   double median_step_ms = 0;
+  double predicted_step_ms = 0;  // of the last step, by the simulator; 0: no times were measured
   double steering_share = 0;
   std::int64_t rss_peak_bytes = 0;
   double planning_ms = 0;

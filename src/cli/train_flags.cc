@@ -70,7 +70,8 @@ void add_run_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--init", o.init, "weights to start from, a .safetensors file");
   app.add_option("--numerics", flags.numerics, "fixed")->check(CLI::IsMember({"fixed"}));
   app.add_option("--tolerance", flags.tolerance, "exact")->check(CLI::IsMember({"exact"}));
-  app.add_option("--compute", flags.compute, "f32")->check(CLI::IsMember({"f32"}));
+  app.add_option("--compute", o.compute, "of products: f32, or bf16 with sums, weights and updates in f32")
+      ->check(CLI::IsMember({"f32", "bf16"}));
   app.add_option("--loss", o.loss, "of a model that has none of its own; cross-entropy-channels has classes on axis 1")
       ->check(CLI::IsMember({"cross-entropy", "cross-entropy-channels", "mse", "l1", "smooth-l1", "bce", "nll"}));
 }
@@ -98,6 +99,7 @@ void add_agent_flags(CLI::App& app, TrainFlags& flags) {
   CheckpointingOptions& o = flags.options.checkpointing;
   app.add_option("--every", o.every, "checkpoints every N layers: the N that the agent may choose, beside 1")
       ->delimiter(',')
+      ->allow_extra_args(false)  // MODEL may follow
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--reward", o.reward, "of the agent: constrained, or document (-memory - 0.1 * time)")
       ->check(CLI::IsMember({"constrained", "document"}));

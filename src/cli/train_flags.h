@@ -13,7 +13,6 @@ struct TrainFlags {
   std::string bn;
   std::string numerics = "fixed";
   std::string tolerance = "exact";
-  std::string compute = "f32";
   std::string learnt;
   std::string config;  // read before the flags are (cli/config.h)
 

@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace neap {
 
@@ -34,6 +36,21 @@ class Arena {
   virtual std::int64_t resident_bytes() const = 0;
 };
 
+// Times of pieces of work on a device's stream.
+class Timer {
+ public:
+  virtual ~Timer() = default;
+  virtual void mark() = 0;                         // a piece ends here and the next begins; waits for nothing
+  virtual void read(std::vector<double>& ms) = 0;  // milliseconds between the marks so far, which are then forgotten
+};
+
+// Work that was noted once and runs again as a whole.
+class Replay {
+ public:
+  virtual ~Replay() = default;
+  virtual void run() = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -49,6 +66,12 @@ class Device {
   virtual void write(std::byte* dst, const void* src, std::int64_t bytes) = 0;  // host to device
   virtual void read(void* dst, const std::byte* src, std::int64_t bytes) = 0;   // device to host, after all work
   virtual void synchronise() = 0;
+  // By the host's clock unless the device has a better one.
+  virtual std::unique_ptr<Timer> make_timer();
+  // Notes, without running it, what `launch` puts on the stream; null where a device gains nothing from that.
+  virtual std::unique_ptr<Replay> capture(const std::function<void()>& /*launch*/) { return nullptr; }
+  // What the device's driver takes beside the arenas.
+  virtual std::int64_t context_bytes() const { return 0; }
 };
 
 // What arena_in() can use of this memory.
@@ -56,5 +79,7 @@ std::span<std::byte> aligned_part(std::span<std::byte> memory);
 
 std::unique_ptr<Device> make_cpu_device(int threads);  // 0: as many as there are
 std::unique_ptr<Device> make_null_device();
+// Null in a program without CUDA kernels. DeviceError when there is no GPU that can be used.
+[[gnu::weak]] std::unique_ptr<Device> make_cuda_device();
 
 }  // namespace neap

@@ -9,20 +9,23 @@
 #include "core/bytes.h"
 #include "graph/outside.h"
 #include "neap/error.h"
+#include "ops/convert_kernel.h"
 
 namespace neap {
 
-std::unique_ptr<Kernel> prepare_cpu_kernel(const OpCall& call, std::string_view named) {
+std::shared_ptr<Kernel> prepare_cpu_kernel(const OpCall& call, std::string_view named) {
   std::string reasons;
+  const bool is_mixed = has_bf16(call) && !is_native(call);
   for (std::size_t i = 0; i < call.op->kernel_count; ++i) {
     const KernelEntry& entry = call.op->kernels[i];
     const bool is_last_resort = i + 1 == call.op->kernel_count;
-    if (entry.device != DeviceKind::kCpu) continue;
+    if (entry.device != DeviceKind::kCpu || (is_mixed && !entry.mixed)) continue;
     if (!named.empty() && entry.name != named && !is_last_resort) continue;
     Prepared prepared = entry.prepare(call);
     if (auto* kernel = std::get_if<std::unique_ptr<Kernel>>(&prepared)) return std::move(*kernel);
     reasons += fmt::format("; {}: {}", entry.name, std::get<Declined>(prepared).why);
   }
+  if (is_mixed) return converting_kernel(call, prepare_cpu_kernel(widened(call), named), DeviceKind::kCpu);
   throw InternalError(fmt::format("no CPU kernel for {}{}", call.op->name, reasons));
 }
 

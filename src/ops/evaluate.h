@@ -25,7 +25,7 @@ struct HostTensor {
 };
 
 // A CPU kernel for this call: the first that does not decline, or the one named. InternalError lists the reasons.
-std::unique_ptr<Kernel> prepare_cpu_kernel(const OpCall& call, std::string_view named = {});
+std::shared_ptr<Kernel> prepare_cpu_kernel(const OpCall& call, std::string_view named = {});
 
 // Values of all tensors after running every node; `leaves` gives inputs, parameters and buffers by name (those missing
 // are zero). `kernel` names the kernel to use wherever it exists ("ref"), empty means the best.

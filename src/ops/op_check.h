@@ -34,7 +34,21 @@ HostTensor random_tensor(const TensorType& type, std::uint64_t key, double low =
 // Outputs of the op by the named kernel (empty: the best).
 std::vector<HostTensor> run_op(const OpCase& c, std::string_view kernel = {});
 
-// All of it: kernels and gradient.
+// In the program that checks kernels on CUDA (op_check_cuda_test.cc); null elsewhere. Every CUDA kernel of the node, in
+// each of the ways it may be called, against `want`: the outputs by the reference, then the inputs that the op changes.
+struct NodeCase {
+  OpCall call;
+  std::vector<const HostTensor*> inputs;  // null: not given
+  std::vector<const HostTensor*> want;
+  double tolerance = 0;
+  std::string what;
+};
+[[gnu::weak]] void check_node_on_cuda(const NodeCase& c);
+
+// Fails unless they agree: numbers of f32 up to the tolerance, relative to 1 + |value|, all else to the bit.
+void expect_same(const HostTensor& got, const HostTensor& want, double tolerance, const std::string& what);
+
+// All of it: kernels and gradient. On CUDA: each node of the op and of its gradient.
 void check_op(const OpCase& c);
 void check_kernels(const OpCase& c);
 void check_gradient(const OpCase& c);

@@ -93,6 +93,7 @@ class Layers {
   }
 
   void make_parameters() {
+    if (options_.unroll < 0) throw UserError(fmt::format("{} steps cannot be unrolled", options_.unroll));
     if (options_.layers < 1 || hidden_ < 1) throw UserError("a recurrent layer needs layers and units");
     const std::size_t count = index(options_.layers);
     const Dim rows = family_.blocks * hidden_;
@@ -123,6 +124,8 @@ class Layers {
     Attrs attrs = {{"start", starts_[k]}};
     if (d.is_reverse) attrs.set("reverse", std::int64_t{1});
     if (family_.blocks == 1) attrs.set("activation", options_.activation);
+    if (options_.unroll > 0) attrs.set("unroll", options_.unroll);
+    if (!options_.keep_gates) attrs.set("gates", std::string("recompute"));
     Values in = {x, d.w_ih, d.w_hh, d.b_ih, d.b_hh, options_.lengths, d.h};
     if (family_.has_cell) in.push_back(d.c);
     const Values out = g_.add(fmt::format("{}_chunk", family_.name), in, attrs, fmt::format("chunk.{}", k));

@@ -158,6 +158,42 @@ TEST(RecurrentLayer, NoBitDependsOnTheChunk) {
   }
 }
 
+// Gates made again, and pieces of a few steps: the same bits from less that is saved.
+TEST(RecurrentLayer, NoBitDependsOnTheGatesOrTheUnrolling) {
+  for (const Family& family : kFamilies) {
+    for (const bool is_given : {false, true}) {
+      RecurrentOptions options = {.layers = 2, .chunk = 4, .bidirectional = is_given};
+      const auto results = [&] { return Model(family, 7, 3, 9, 34, options, is_given, is_given).results(); };
+      const auto want = results();
+      for (const std::int64_t unroll : {0, 1, 3}) {
+        options.unroll = unroll;
+        for (const bool keeps : {true, false}) {
+          options.keep_gates = keeps;
+          expect_equal(results(), want, fmt::format("{} unroll {} keeps {}", family.name, unroll, keeps));
+        }
+      }
+    }
+  }
+}
+
+TEST(RecurrentLayer, GradientsHoldWithGatesMadeAgain) {
+  for (const Family& family : kFamilies) {
+    Model m(family, 5, 3, 4, 6, {.layers = 2, .chunk = 2, .unroll = 2, .keep_gates = false}, true);
+    expect_gradients_hold(m);
+  }
+}
+
+TEST(RecurrentLayer, GatesAreReadByNobodyWhenTheyAreMadeAgain) {
+  for (const bool keeps : {true, false}) {
+    Model m({"lstm", lstm}, 8, 2, 3, 4, {.chunk = 4, .keep_gates = keeps});
+    bool is_read = false;
+    for (const Node& node : m.g.graph().nodes) {
+      for (const TensorId id : node.inputs) is_read = is_read || (id && m.g.graph().at(id).name.ends_with("chunk.0:2"));
+    }
+    EXPECT_EQ(is_read, keeps);
+  }
+}
+
 TEST(RecurrentLayer, NoBitDependsOnTheThreads) {
   const int threads = omp_get_max_threads();
   for (const Family& family : kFamilies) {
@@ -280,6 +316,7 @@ TEST(RecurrentLayer, RefusesWhatCannotBeBuilt) {
   EXPECT_THROW(lstm(g, x, 0), UserError);
   EXPECT_THROW(lstm(g, x, 5, {.layers = 0}), UserError);
   EXPECT_THROW(lstm(g, x, 5, {.chunk = 0}), UserError);
+  EXPECT_THROW(lstm(g, x, 5, {.unroll = -1}), UserError);
   EXPECT_THROW(lstm(g, x, 5, {.layers = 2, .h0 = {x}}), UserError);
   EXPECT_THROW(lstm(g, Values{}, 5), UserError);
   EXPECT_THROW(rnn(g, x, 5, {.activation = "sine"}), UserError);

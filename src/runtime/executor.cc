@@ -97,8 +97,24 @@ void Executor::run() {
 #ifdef NEAP_CHECKED
   run_with(*checks_);
 #else
+  if (run_again()) return;
   for (done_ = 0; done_ < launches_.size(); ++done_) launch(launches_[done_]);
 #endif
+}
+
+// A step that has run as it is goes on as one launch; the first run lets libraries load what they need.
+bool Executor::run_again() {
+  constexpr int kRunsBefore = 2;
+  if (device_.kind() != DeviceKind::kCuda || !plan_.slots.empty()) return false;
+  if (!replay_ && runs_++ < kRunsBefore) return false;
+  if (!replay_) {
+    replay_ = device_.capture([this] {
+      for (const Launch& l : launches_) launch(l);
+    });
+  }
+  replay_->run();
+  done_ = launches_.size();
+  return true;
 }
 
 namespace {
@@ -127,19 +143,35 @@ class Recorder {
   Checks* checks_;
 };
 
+// Marks around each instruction on the device's own clock, so that nothing waits for it.
+class Marker {
+ public:
+  Marker(Timer& timer, Checks* checks) : timer_(timer), checks_(checks) {}
+  void before(std::size_t i) {
+    if (checks_ != nullptr) checks_->before(i);
+    timer_.mark();
+  }
+  void after(std::size_t i) {
+    timer_.mark();
+    if (checks_ != nullptr) checks_->after(i);
+  }
+
+ private:
+  Timer& timer_;
+  Checks* checks_;
+};
+
 }  // namespace
 
 void Executor::run_recorded() { run_with(Recorder(times_, device_, checks_.get())); }
 
 void Executor::run_timed(std::vector<double>& ms) {
-  const bool was_recorded = !times_.empty();
-  record();
-  run_recorded();
-  ms.resize(times_.size());
-  for (std::size_t i = 0; i < ms.size(); ++i) {
-    ms[i] = static_cast<double>(times_[i].ended_ns - times_[i].begun_ns) * 1e-6;
-  }
-  if (!was_recorded) times_.clear();
+  const auto timer = device_.make_timer();
+  run_with(Marker(*timer, checks_.get()));
+  std::vector<double> between;
+  timer->read(between);
+  ms.clear();
+  for (std::size_t i = 0; i < between.size(); i += 2) ms.push_back(between[i]);
 }
 
 std::byte* Executor::at(TensorId id) const {

@@ -79,6 +79,7 @@ class Executor {
   Launch bind_transfer(const Instruction& instruction) const;
   void transfer(const Launch& launch);
   void run_recorded();
+  bool run_again();
   void launch(const Launch& launch);
 
   const Program& program_;
@@ -94,6 +95,8 @@ class Executor {
   std::size_t first_change_ = SIZE_MAX;  // the first instruction that changes state
   std::size_t done_ = 0;                 // instructions of this step
   std::unique_ptr<Checks> checks_;       // only with NEAP_CHECKED
+  std::unique_ptr<Replay> replay_;       // of all launches, where the device has such a thing
+  int runs_ = 0;                         // of all launches one by one
 };
 
 }  // namespace neap

@@ -7,6 +7,7 @@
 #include "core/random.h"
 #include "graph/op.h"
 #include "neap/error.h"
+#include "ops/convert_kernel.h"
 #include "ops/kernel.h"
 
 namespace neap {
@@ -41,13 +42,24 @@ std::string signature(const OpCall& call) {
 
 Choice choose(const OpCall& call, DeviceKind device, bool own_only) {
   std::string reasons;
+  const bool is_mixed = has_bf16(call) && (device == DeviceKind::kCuda || !is_native(call));
   for (std::size_t i = 0; i < call.op->kernel_count; ++i) {
     const KernelEntry& entry = call.op->kernels[i];
-    if (entry.device != device || (own_only && entry.name == "onednn")) continue;
+    const bool is_linked = entry.prepare != nullptr;
+    if (entry.device != device || !is_linked || (own_only && entry.name == "onednn")) continue;
+    if (is_mixed && !entry.mixed) continue;
     Prepared prepared = entry.prepare(call);
     if (auto* kernel = std::get_if<std::unique_ptr<Kernel>>(&prepared))
       return {std::move(*kernel), std::string(entry.name)};
     reasons += fmt::format("; {}: {}", entry.name, std::get<Declined>(prepared).why);
+  }
+  if (is_mixed) {
+    Choice inner = choose(widened(call), device, own_only);
+    return {converting_kernel(call, std::move(inner.kernel), device), inner.name + "+convert"};
+  }
+  if (device == DeviceKind::kCuda) {
+    throw UserError(
+        fmt::format("no CUDA kernel for {} yet; use --device cpu ({}{})", call.op->name, signature(call), reasons));
   }
   throw UserError(
       fmt::format("{} has no kernel on {} for {}{}", call.op->name, name(device), signature(call), reasons));

@@ -26,6 +26,7 @@ struct PlanRequest {
   StateLayout layout;
   std::shared_ptr<const Policy> policy;
   std::optional<std::int64_t> budget;
+  bool stores_all = false;  // the budget leaves room for everything
 };
 
 struct PlanAnswer {

@@ -68,7 +68,14 @@ void Evaluator::run_batch(Pass& pass, Executor& executor, std::uint64_t first, s
   std::iota(indices.begin(), indices.end(), first);
   for (const TensorId id : graph.with_role(Role::kInput)) {
     if (!is_data(graph.at(id))) continue;
-    data_->fill(indices, data_->field(graph.at(id).name), executor.at(id));
+    const std::size_t field = data_->field(graph.at(id).name);
+    if (executor.is_host_memory()) {
+      data_->fill(indices, field, executor.at(id));
+    } else {
+      staging_.resize(static_cast<std::size_t>(graph.at(id).type.bytes()));
+      data_->fill(indices, field, staging_.data());
+      executor.write(id, staging_.data());
+    }
   }
   executor.run();
   float loss = 0;

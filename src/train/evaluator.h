@@ -44,6 +44,7 @@ class Evaluator {
   Device& device_;
   LayoutFor layout_for_;
   bool own_only_;
+  std::vector<std::byte> staging_;       // for a device whose memory the host cannot write
   std::map<std::int64_t, Pass> passes_;  // the usual batch, and what is left at the end of the data
 };
 

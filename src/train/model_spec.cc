@@ -4,6 +4,8 @@
 
 #include "autodiff/autodiff.h"
 #include "autodiff/optimizer.h"
+#include "mixed/mixed.h"
+#include "mixed/tiled_loss.h"
 #include "neap/error.h"
 #include "optimize/optimization.h"
 #include "train/state.h"
@@ -43,13 +45,17 @@ Graph build_forward(const ModelSpec& spec, const BuildRequest& request) {
 
 ModelSpec make_spec(std::shared_ptr<const Model> model, const TrainOptions& options) {
   require(model != nullptr, "there is a model");
+  if (options.compute != "f32" && options.compute != "bf16") {
+    throw UserError(fmt::format("--compute '{}': take f32 or bf16", options.compute));
+  }
   const std::int64_t batch = options.batch > 0 ? options.batch : model->batch();
   return {.model = std::move(model),
           .request = {.batch = batch,
                       .length = options.length,
                       .image = options.image,
                       .frozen_batch_norm = options.frozen_batch_norm,
-                      .loss = options.loss}};
+                      .loss = options.loss},
+          .is_bf16 = options.compute == "bf16"};
 }
 
 bool is_data(const Tensor& t) { return t.role == Role::kInput && !t.name.starts_with("step."); }
@@ -64,6 +70,7 @@ std::int64_t sequence_length(const Graph& graph) {
 
 Graph build_training(const ModelSpec& spec, const TrainOptions& options) {
   Graph forward = build_forward(spec, spec.request);
+  if (spec.is_bf16) forward = with_tiled_loss(forward);
   freeze(forward, options.freeze);
   std::vector<TensorId> trained;
   for (const TensorId id : forward.with_role(Role::kParameter)) {
@@ -74,7 +81,10 @@ Graph build_training(const ModelSpec& spec, const TrainOptions& options) {
   append_updates(g, differentiate(g, loss, trained), options.optimizer);
   Graph out = g.take();
   verify(out);
-  return optimize(std::move(out), chosen_optimizations(options.optimize));
+  const auto chosen = chosen_optimizations(options.optimize);
+  if (spec.is_bf16) return with_bf16(out);
+  if (options.device == "cuda") return out;  // the passes' ops have no kernels there
+  return optimize(std::move(out), chosen);
 }
 
 Graph build_evaluation(const ModelSpec& spec, std::int64_t batch) {
@@ -83,7 +93,7 @@ Graph build_evaluation(const ModelSpec& spec, std::int64_t batch) {
   request.batch = batch;
   Graph out = build_forward(spec, request);
   verify(out);
-  return out;
+  return spec.is_bf16 ? with_bf16(out) : out;
 }
 
 }  // namespace neap

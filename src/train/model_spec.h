@@ -12,6 +12,7 @@ namespace neap {
 struct ModelSpec {
   std::shared_ptr<const Model> model;
   BuildRequest request;  // for training
+  bool is_bf16 = false;  // products compute in bf16
 
   std::int64_t batch() const { return request.batch; }
 };

@@ -20,28 +20,40 @@ std::vector<TensorId> kept_ids(const Graph& graph, Kept kept) {
   return out;
 }
 
+// A tensor's bytes where the host can read them; `copy` holds them if the arena is on a device.
+std::span<const std::byte> host_bytes(const Tensor& t, TensorId id, const Executor& executor,
+                                      std::vector<std::byte>& copy) {
+  const auto bytes = static_cast<std::size_t>(t.type.bytes());
+  if (executor.is_host_memory()) return {executor.at(id), bytes};
+  copy.resize(bytes);
+  executor.read(id, copy.data());
+  return copy;
+}
+
 }  // namespace
 
 OutsideTensors outside_tensors(const Graph& graph, const Executor& executor, Kept kept) {
   OutsideTensors out;
   for (const TensorId id : kept_ids(graph, kept)) {
     const Tensor& t = graph.at(id);
-    std::span<const std::byte> bytes(executor.at(id), static_cast<std::size_t>(t.type.bytes()));
-    if (!t.outside_axes.empty()) bytes = out.moved.emplace_back(to_outside(t, bytes.data()));
+    std::vector<std::byte> copy;
+    std::span<const std::byte> bytes = host_bytes(t, id, executor, copy);
+    if (!t.outside_axes.empty()) copy = to_outside(t, bytes.data());
+    if (!copy.empty()) bytes = out.moved.emplace_back(std::move(copy));
     const TensorType type = outside_type(t);
     out.tensors.push_back({.name = t.name, .dtype = type.dtype, .shape = type.shape, .data = bytes});
   }
   return out;
 }
 
-std::vector<SafeTensor> inside_tensors(const Graph& graph, const Executor& executor, Kept kept) {
-  std::vector<SafeTensor> out;
+OutsideTensors inside_tensors(const Graph& graph, const Executor& executor, Kept kept) {
+  OutsideTensors out;
   for (const TensorId id : kept_ids(graph, kept)) {
     const Tensor& t = graph.at(id);
-    out.push_back({.name = t.name,
-                   .dtype = t.type.dtype,
-                   .shape = t.type.shape,
-                   .data = {executor.at(id), static_cast<std::size_t>(t.type.bytes())}});
+    std::vector<std::byte> copy;
+    std::span<const std::byte> bytes = host_bytes(t, id, executor, copy);
+    if (!copy.empty()) bytes = out.moved.emplace_back(std::move(copy));
+    out.tensors.push_back({.name = t.name, .dtype = t.type.dtype, .shape = t.type.shape, .data = bytes});
   }
   return out;
 }
@@ -66,10 +78,10 @@ WeightReader weight_reader(const Graph& graph, const Executor& executor) {
     const auto id = graph.find(name);
     if (!id || !is_kept(graph.at(*id), Kept::kWeights)) return std::span<const std::byte>();
     const Tensor& t = graph.at(*id);
-    if (t.outside_axes.empty()) {
-      return std::span<const std::byte>(executor.at(*id), static_cast<std::size_t>(t.type.bytes()));
-    }
-    moved = to_outside(t, executor.at(*id));
+    std::vector<std::byte> copy;
+    const std::span<const std::byte> bytes = host_bytes(t, *id, executor, copy);
+    if (t.outside_axes.empty() && copy.empty()) return bytes;
+    moved = t.outside_axes.empty() ? std::move(copy) : to_outside(t, bytes.data());
     return std::span<const std::byte>(moved);
   };
 }

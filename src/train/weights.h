@@ -12,7 +12,7 @@ namespace neap {
 
 struct OutsideTensors {
   std::vector<SafeTensor> tensors;
-  std::vector<std::vector<std::byte>> moved;  // the bytes of those whose layout differs here
+  std::vector<std::vector<std::byte>> moved;  // the bytes of those whose layout differs here, or that lie on a GPU
 
   OutsideTensors() = default;
   OutsideTensors(const OutsideTensors&) = delete;  // the tensors point into `moved`
@@ -23,11 +23,11 @@ struct OutsideTensors {
 
 enum class Kept : std::uint8_t { kWeights, kAll };  // parameters and buffers; optimizer state too
 
-// What the arena holds. Where the layout is the same the tensors point into the arena.
+// What the arena holds. Where the layout is the same, and the host can read it, the tensors point into the arena.
 OutsideTensors outside_tensors(const Graph& graph, const Executor& executor, Kept kept);
 
 // As they lie here, for a hash.
-std::vector<SafeTensor> inside_tensors(const Graph& graph, const Executor& executor, Kept kept);
+OutsideTensors inside_tensors(const Graph& graph, const Executor& executor, Kept kept);
 
 // UserError names the file and the tensor that is missing or has another type.
 void load_tensors(const SafeTensorsFile& file, const std::string& path, const Graph& graph, Executor& executor,

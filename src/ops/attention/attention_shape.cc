@@ -4,6 +4,7 @@
 
 #include "core/random.h"
 #include "ops/attention/attention.h"
+#include "ops/convert_kernel.h"
 #include "ops/matmul/checks.h"
 
 namespace neap::ops {
@@ -81,7 +82,7 @@ AttentionTypes check_attention(const OpCall& call, const AttentionInputs& at) {
 }
 
 AttentionShape attention_shape(const OpCall& call, const AttentionInputs& at) {
-  const AttentionTypes t = check_attention(call, at);
+  const AttentionTypes t = check_attention(widened(call), at);  // whatever kernels keep it in
   const bool packed = is_packed(call, at);
   AttentionShape s{.batch = t.batch.number(),
                    .heads = t.heads.number(),

@@ -190,9 +190,16 @@ double traffic_grad(const OpCall& call) {
 double flops(const OpCall& call) { return 3.0 * static_cast<double>(call.in(0).elements()); }
 double flops_grad(const OpCall& call) { return 8.0 * static_cast<double>(call.in(0).elements()); }
 
-constexpr KernelEntry kApply[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, batch_norm_apply_ref}};
-constexpr KernelEntry kGrad[] = {{"simd", DeviceKind::kCpu, simd_grad}, {"ref", DeviceKind::kCpu, batch_norm_grad_ref}};
-constexpr KernelEntry kFrozenGrad[] = {{"simd", DeviceKind::kCpu, simd_frozen_grad},
+constexpr KernelEntry kApply[] = {{"cuda-bf16", DeviceKind::kCuda, batch_norm_apply_bf16_cuda, true},
+                                  {"cuda", DeviceKind::kCuda, batch_norm_apply_cuda},
+                                  {"simd", DeviceKind::kCpu, simd},
+                                  {"ref", DeviceKind::kCpu, batch_norm_apply_ref}};
+constexpr KernelEntry kGrad[] = {{"cuda-bf16", DeviceKind::kCuda, batch_norm_grad_bf16_cuda, true},
+                                 {"cuda", DeviceKind::kCuda, batch_norm_grad_cuda},
+                                 {"simd", DeviceKind::kCpu, simd_grad},
+                                 {"ref", DeviceKind::kCpu, batch_norm_grad_ref}};
+constexpr KernelEntry kFrozenGrad[] = {{"cuda", DeviceKind::kCuda, batch_norm_frozen_grad_cuda},
+                                       {"simd", DeviceKind::kCpu, simd_frozen_grad},
                                        {"ref", DeviceKind::kCpu, batch_norm_frozen_grad_ref}};
 constexpr InOut kApplyInPlace[] = {{0, 0}, {5, 0}};
 constexpr InOut kGradInPlace[] = {{kDy, 0}, {kX, 0}, {kDy, 3}, {kX, 3}};

@@ -13,6 +13,15 @@ Columns rows_of(const Shape& x);
 // UserError unless input i, when given, is f32[C].
 void expect_channels(const OpCall& call, std::initializer_list<std::size_t> inputs, const Dim& channels);
 
+[[gnu::weak]] Prepared batch_stats_bf16_cuda(const OpCall& call);
+[[gnu::weak]] Prepared batch_norm_apply_bf16_cuda(const OpCall& call);
+[[gnu::weak]] Prepared batch_norm_grad_bf16_cuda(const OpCall& call);
+[[gnu::weak]] Prepared batch_stats_cuda(const OpCall& call);
+[[gnu::weak]] Prepared frozen_stats_cuda(const OpCall& call);
+[[gnu::weak]] Prepared running_stats_cuda(const OpCall& call);
+[[gnu::weak]] Prepared batch_norm_apply_cuda(const OpCall& call);
+[[gnu::weak]] Prepared batch_norm_grad_cuda(const OpCall& call);
+[[gnu::weak]] Prepared batch_norm_frozen_grad_cuda(const OpCall& call);
 Prepared batch_stats_ref(const OpCall& call);
 Prepared batch_norm_apply_ref(const OpCall& call);
 Prepared batch_norm_grad_ref(const OpCall& call);

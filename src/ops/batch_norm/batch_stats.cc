@@ -107,9 +107,13 @@ Prepared running(const OpCall& call) {
   });
 }
 
-constexpr KernelEntry kBatch[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, batch_stats_ref}};
-constexpr KernelEntry kFrozen[] = {{"ref", DeviceKind::kCpu, frozen}};
-constexpr KernelEntry kRunning[] = {{"ref", DeviceKind::kCpu, running}};
+constexpr KernelEntry kBatch[] = {{"cuda-bf16", DeviceKind::kCuda, batch_stats_bf16_cuda, true},
+                                  {"cuda", DeviceKind::kCuda, batch_stats_cuda},
+                                  {"simd", DeviceKind::kCpu, simd},
+                                  {"ref", DeviceKind::kCpu, batch_stats_ref}};
+constexpr KernelEntry kFrozen[] = {{"cuda", DeviceKind::kCuda, frozen_stats_cuda}, {"ref", DeviceKind::kCpu, frozen}};
+constexpr KernelEntry kRunning[] = {{"cuda", DeviceKind::kCuda, running_stats_cuda},
+                                    {"ref", DeviceKind::kCpu, running}};
 constexpr std::uint8_t kMutates[] = {0, 1};
 constexpr InOut kInPlace[] = {{0, 0}, {1, 1}};
 

@@ -81,8 +81,12 @@ Prepared simd_grad(const OpCall& call) {
       });
 }
 
-constexpr KernelEntry kForward[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, binary_ref}};
-constexpr KernelEntry kBackward[] = {{"simd", DeviceKind::kCpu, simd_grad}, {"ref", DeviceKind::kCpu, binary_grad_ref}};
+constexpr KernelEntry kForward[] = {{"cuda", DeviceKind::kCuda, binary_cuda, true},
+                                    {"simd", DeviceKind::kCpu, simd},
+                                    {"ref", DeviceKind::kCpu, binary_ref}};
+constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, binary_grad_cuda},
+                                     {"simd", DeviceKind::kCpu, simd_grad},
+                                     {"ref", DeviceKind::kCpu, binary_grad_ref}};
 constexpr InOut kOverEither[] = {{0, 0}, {1, 0}};
 constexpr InOut kOverAny[] = {{0, 0}, {1, 0}, {2, 0}};
 

@@ -8,6 +8,8 @@ namespace neap::ops {
 BinaryFn binary_fn(const OpCall& call);
 BinaryGradFn binary_grad_fn(const OpCall& call);
 
+[[gnu::weak]] Prepared binary_cuda(const OpCall& call);
+[[gnu::weak]] Prepared binary_grad_cuda(const OpCall& call);
 Prepared binary_ref(const OpCall& call);
 Prepared binary_grad_ref(const OpCall& call);
 

@@ -49,7 +49,9 @@ Prepared simd(const OpCall& call) {
       [run, n = call.in(0).elements()](const Buffers& b) { run(b.in<std::byte>(0), b.out<std::byte>(0), n); });
 }
 
-constexpr KernelEntry kKernels[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, cast_ref}};
+constexpr KernelEntry kKernels[] = {{"cuda", DeviceKind::kCuda, cast_cuda, true},
+                                    {"simd", DeviceKind::kCpu, simd, true},
+                                    {"ref", DeviceKind::kCpu, cast_ref, true}};
 constexpr InOut kInPlace[] = {{0, 0}};
 
 }  // namespace

@@ -58,9 +58,11 @@ Prepared clip_scale_ref(const OpCall& call) {
 
 double two_an_element(const OpCall& call) { return 2 * static_cast<double>(call.in(0).elements()); }
 
-constexpr KernelEntry kSquareSum[] = {{"simd", DeviceKind::kCpu, square_sum_simd},
+constexpr KernelEntry kSquareSum[] = {{"cuda", DeviceKind::kCuda, square_sum_cuda},
+                                      {"simd", DeviceKind::kCpu, square_sum_simd},
                                       {"ref", DeviceKind::kCpu, square_sum_ref}};
-constexpr KernelEntry kClipScale[] = {{"ref", DeviceKind::kCpu, clip_scale_ref}};
+constexpr KernelEntry kClipScale[] = {{"cuda", DeviceKind::kCuda, clip_scale_cuda},
+                                      {"ref", DeviceKind::kCpu, clip_scale_ref}};
 
 }  // namespace
 

@@ -92,10 +92,12 @@ std::optional<std::int64_t> part_offset(const OpCall& call, std::size_t input) {
   return bytes;
 }
 
+Prepared cuda(const OpCall& call) { return copy_cuda != nullptr ? copy_cuda(parts(call)) : not_linked(); }
 Prepared simd(const OpCall& call) { return copy_simd(parts(call)); }
 Prepared ref(const OpCall& call) { return copy_ref(parts(call)); }
 
-constexpr KernelEntry kKernels[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kKernels[] = {
+    {"cuda", DeviceKind::kCuda, cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
 
 }  // namespace
 

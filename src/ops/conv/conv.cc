@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "neap/error.h"
+#include "ops/convert_kernel.h"
 
 namespace neap::ops {
 
@@ -151,6 +152,57 @@ Prepared data_onednn(const OpCall& call) {
   return conv_data_onednn != nullptr ? conv_data_onednn(data_shape(call)) : not_linked();
 }
 
+// On CUDA tensors may be bf16: all of them, but for a weight's gradient, and without a bias.
+constexpr const char* kMixture = "a mixture of types";
+
+bool is_mixture(const OpCall& call, bool narrow_result) {
+  if (!has_bf16(call)) return false;
+  const bool is_result = (call.outputs[0].dtype == DType::kBF16) == narrow_result;
+  const bool is_plain = call.in(0).dtype == DType::kBF16 && call.in(1).dtype == DType::kBF16 && !call.has(2);
+  return !is_result || !is_plain;
+}
+
+ConvShape typed(ConvShape s, const OpCall& call) {
+  s.type = call.in(0).dtype;
+  return s;
+}
+
+Prepared product(const OpCall& call) {
+  if (is_mixture(call, true)) return Declined{kMixture};
+  return conv_forward_product != nullptr ? conv_forward_product(typed(forward_shape(call), call), call.has(2))
+                                         : not_linked();
+}
+Prepared weight_product(const OpCall& call) {
+  if (is_mixture(call, false)) return Declined{kMixture};
+  return conv_weight_product != nullptr ? conv_weight_product(typed(weight_shape(call), call)) : not_linked();
+}
+Prepared data_product(const OpCall& call) {
+  if (is_mixture(call, true)) return Declined{kMixture};
+  return conv_data_product != nullptr ? conv_data_product(typed(data_shape(call), call)) : not_linked();
+}
+Prepared cudnn(const OpCall& call) {
+  if (is_mixture(call, true)) return Declined{kMixture};
+  return conv_forward_cudnn != nullptr ? conv_forward_cudnn(typed(forward_shape(call), call), call.has(2))
+                                       : not_linked();
+}
+Prepared weight_cudnn(const OpCall& call) {
+  if (is_mixture(call, false) || (has_bf16(call) && call.outputs.size() > 1)) return Declined{kMixture};
+  return conv_weight_cudnn != nullptr ? conv_weight_cudnn(typed(weight_shape(call), call)) : not_linked();
+}
+Prepared data_cudnn(const OpCall& call) {
+  if (is_mixture(call, true)) return Declined{kMixture};
+  return conv_data_cudnn != nullptr ? conv_data_cudnn(typed(data_shape(call), call)) : not_linked();
+}
+Prepared cuda(const OpCall& call) {
+  return conv_forward_cuda != nullptr ? conv_forward_cuda(forward_shape(call)) : not_linked();
+}
+Prepared weight_cuda(const OpCall& call) {
+  return conv_weight_cuda != nullptr ? conv_weight_cuda(weight_shape(call)) : not_linked();
+}
+Prepared data_cuda(const OpCall& call) {
+  return conv_data_cuda != nullptr ? conv_data_cuda(data_shape(call)) : not_linked();
+}
+
 Prepared ref(const OpCall& call) {
   return function_kernel([s = forward_shape(call)](const Buffers& b) {
     conv_forward_ref(s, b.in<float>(0), b.in<float>(1), b.in<float>(2), b.out<float>(0));
@@ -170,9 +222,21 @@ Prepared data_ref(const OpCall& call) {
   });
 }
 
-constexpr KernelEntry kForward[] = {{"onednn", DeviceKind::kCpu, onednn}, {"ref", DeviceKind::kCpu, ref}};
-constexpr KernelEntry kWeight[] = {{"onednn", DeviceKind::kCpu, weight_onednn}, {"ref", DeviceKind::kCpu, weight_ref}};
-constexpr KernelEntry kData[] = {{"onednn", DeviceKind::kCpu, data_onednn}, {"ref", DeviceKind::kCpu, data_ref}};
+constexpr KernelEntry kForward[] = {{"cublaslt", DeviceKind::kCuda, product, true},
+                                    {"cudnn", DeviceKind::kCuda, cudnn, true},
+                                    {"cuda", DeviceKind::kCuda, cuda},
+                                    {"onednn", DeviceKind::kCpu, onednn},
+                                    {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kWeight[] = {{"cublaslt", DeviceKind::kCuda, weight_product, true},
+                                   {"cudnn", DeviceKind::kCuda, weight_cudnn, true},
+                                   {"cuda", DeviceKind::kCuda, weight_cuda},
+                                   {"onednn", DeviceKind::kCpu, weight_onednn},
+                                   {"ref", DeviceKind::kCpu, weight_ref}};
+constexpr KernelEntry kData[] = {{"cublaslt", DeviceKind::kCuda, data_product, true},
+                                 {"cudnn", DeviceKind::kCuda, data_cudnn, true},
+                                 {"cuda", DeviceKind::kCuda, data_cuda},
+                                 {"onednn", DeviceKind::kCpu, data_onednn},
+                                 {"ref", DeviceKind::kCpu, data_ref}};
 
 }  // namespace
 

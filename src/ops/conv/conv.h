@@ -14,6 +14,7 @@ struct ConvShape {
   std::int64_t od = 1, oh = 0, ow = 0, o = 0;
   std::int64_t groups = 1;
   Window window;
+  DType type = DType::kF32;  // f32, or bf16 on CUDA alone: then dw is f32 all the same
 
   double flops() const;
 };
@@ -38,5 +39,16 @@ void conv_data_ref(const ConvShape& s, const float* dy, const float* w, const fl
 [[gnu::weak]] Prepared conv_weight_onednn(const ConvShape& s, bool with_bias);
 // Inputs dy, weight and, when given, a bias that is added to the result; output dx.
 [[gnu::weak]] Prepared conv_data_onednn(const ConvShape& s);
+
+// The same on CUDA: as a product where it is one, by cuDNN, and plainly where that declines.
+[[gnu::weak]] Prepared conv_forward_product(const ConvShape& s, bool with_bias);
+[[gnu::weak]] Prepared conv_weight_product(const ConvShape& s);
+[[gnu::weak]] Prepared conv_data_product(const ConvShape& s);
+[[gnu::weak]] Prepared conv_forward_cudnn(const ConvShape& s, bool with_bias);
+[[gnu::weak]] Prepared conv_weight_cudnn(const ConvShape& s);
+[[gnu::weak]] Prepared conv_data_cudnn(const ConvShape& s);
+[[gnu::weak]] Prepared conv_forward_cuda(const ConvShape& s);
+[[gnu::weak]] Prepared conv_weight_cuda(const ConvShape& s);
+[[gnu::weak]] Prepared conv_data_cuda(const ConvShape& s);
 
 }  // namespace neap::ops

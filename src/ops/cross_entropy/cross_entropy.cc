@@ -67,10 +67,15 @@ double flops(const OpCall& call) { return 12.0 * static_cast<double>(call.in(0).
 double flops_grad(const OpCall& call) { return 12.0 * static_cast<double>(call.in(1).elements()); }
 double flops_count(const OpCall& call) { return static_cast<double>(call.in(0).elements()); }
 
-constexpr KernelEntry kForward[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, cross_entropy_ref}};
-constexpr KernelEntry kBackward[] = {{"simd", DeviceKind::kCpu, simd_grad},
+constexpr KernelEntry kForward[] = {{"cuda", DeviceKind::kCuda, cross_entropy_cuda},
+                                    {"simd", DeviceKind::kCpu, simd},
+                                    {"ref", DeviceKind::kCpu, cross_entropy_ref}};
+constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, cross_entropy_grad_cuda},
+                                     {"simd", DeviceKind::kCpu, simd_grad},
                                      {"ref", DeviceKind::kCpu, cross_entropy_grad_ref}};
-constexpr KernelEntry kCount[] = {{"simd", DeviceKind::kCpu, simd_count}, {"ref", DeviceKind::kCpu, correct_count_ref}};
+constexpr KernelEntry kCount[] = {{"cuda", DeviceKind::kCuda, correct_count_cuda},
+                                  {"simd", DeviceKind::kCpu, simd_count},
+                                  {"ref", DeviceKind::kCpu, correct_count_ref}};
 constexpr InOut kInPlace[] = {{1, 0}};
 
 }  // namespace

@@ -4,6 +4,9 @@
 
 namespace neap::ops {
 
+[[gnu::weak]] Prepared cross_entropy_cuda(const OpCall& call);
+[[gnu::weak]] Prepared cross_entropy_grad_cuda(const OpCall& call);
+[[gnu::weak]] Prepared correct_count_cuda(const OpCall& call);
 Prepared cross_entropy_ref(const OpCall& call);
 Prepared cross_entropy_grad_ref(const OpCall& call);
 Prepared correct_count_ref(const OpCall& call);

@@ -1,11 +1,12 @@
 // dropout(x, rng; p, key): each element is 0 with probability p, else x / (1 - p). The numbers are a function of
 // (seed, step, key, index in the whole batch), so backward draws them again instead of keeping a mask.
+#include "ops/dropout/dropout.h"
+
 #include <fmt/format.h>
 
 #include "core/random.h"
 #include "neap/error.h"
 #include "ops/dropout/dropout_simd.h"
-#include "ops/kernel.h"
 
 namespace neap::ops {
 namespace {
@@ -29,32 +30,19 @@ Types infer(const OpCall& call) {
 // Linear in x: the same elements of dy are dropped, the others scaled alike.
 Values gradient(GradientCall& c) { return {c.g("dropout", {c.dy[0], c.x(1)}, c.node.attrs), Value{}}; }
 
-struct Draw {
-  std::uint64_t key;
-  float p;
-  float scale;
-  std::int64_t n;
-
-  explicit Draw(const OpCall& call)
-      : key(static_cast<std::uint64_t>(call.attrs.integer("key"))),
-        p(static_cast<float>(probability(call.attrs))),
-        scale(p < 1 ? static_cast<float>(1 / (1 - probability(call.attrs))) : 0),
-        n(call.in(0).elements()) {}
-
-  DropoutArgs args(const std::uint64_t* rng) const {
-    return {.key = mix(mix(rng[0], key), rng[1]), .index = rng[2], .p = p, .scale = scale};
-  }
-};
+DropoutArgs args_of(const DropoutDraw& d, const std::uint64_t* rng) {
+  return {.key = mix(mix(rng[0], d.key), rng[1]), .index = rng[2], .p = d.p, .scale = d.scale};
+}
 
 Prepared simd(const OpCall& call) {
-  return function_kernel([d = Draw(call)](const Buffers& b) {
-    dropout_table().run(b.in<float>(0), b.out<float>(0), d.n, d.args(b.in<std::uint64_t>(1)));
+  return function_kernel([d = DropoutDraw(call)](const Buffers& b) {
+    dropout_table().run(b.in<float>(0), b.out<float>(0), d.n, args_of(d, b.in<std::uint64_t>(1)));
   });
 }
 
 Prepared ref(const OpCall& call) {
-  return function_kernel([d = Draw(call)](const Buffers& b) {
-    const DropoutArgs args = d.args(b.in<std::uint64_t>(1));
+  return function_kernel([d = DropoutDraw(call)](const Buffers& b) {
+    const DropoutArgs args = args_of(d, b.in<std::uint64_t>(1));
     for (std::int64_t i = 0; i < d.n; ++i) {
       const std::uint64_t index = args.index + static_cast<std::uint64_t>(i);
       const float unit = unit_float(Philox{args.key}(index / 4)[index % 4]);
@@ -63,10 +51,17 @@ Prepared ref(const OpCall& call) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kKernels[] = {
+    {"cuda", DeviceKind::kCuda, dropout_cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
 constexpr InOut kInPlace[] = {{0, 0}};
 
 }  // namespace
+
+DropoutDraw::DropoutDraw(const OpCall& call)
+    : key(static_cast<std::uint64_t>(call.attrs.integer("key"))),
+      p(static_cast<float>(probability(call.attrs))),
+      scale(p < 1 ? static_cast<float>(1 / (1 - probability(call.attrs))) : 0),
+      n(call.in(0).elements()) {}
 
 extern constinit const OpDef dropout = {.name = "dropout",
                                         .infer = infer,

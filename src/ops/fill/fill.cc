@@ -1,5 +1,7 @@
 // Tensors from nothing: fill(; shape, value, dtype), ones_like(x), zeros_like(x), and range(; shape, start, delta,
 // dtype), whose element i is start + i * delta. Any type but bits (f32 when not told).
+#include "ops/fill/fill.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 
 #include "neap/error.h"
 #include "ops/elementwise/element.h"
-#include "ops/kernel.h"
 
 namespace neap::ops {
 namespace {
@@ -89,28 +90,38 @@ Prepared range_ref(const OpCall& call) {
   return ramp(call.outputs[0], call.attrs.real("start", 0), call.attrs.real("delta", 1));
 }
 
+Prepared cuda(const TensorType& type, double start, double delta) {
+  return ramp_cuda != nullptr ? ramp_cuda(type, start, delta) : not_linked();
+}
+Prepared fill_cuda(const OpCall& call) { return cuda(call.outputs[0], call.attrs.real("value", 0), 0); }
+Prepared ones_cuda(const OpCall& call) { return cuda(call.outputs[0], 1, 0); }
+Prepared zeros_cuda(const OpCall& call) { return cuda(call.outputs[0], 0, 0); }
+Prepared range_cuda(const OpCall& call) {
+  return cuda(call.outputs[0], call.attrs.real("start", 0), call.attrs.real("delta", 1));
+}
+
 double no_flops(const OpCall& /*call*/) { return 0; }
 double bytes_written(const OpCall& call) { return static_cast<double>(call.outputs[0].bytes()); }
 Values nothing_flows(GradientCall& /*c*/) { return {Value{}}; }
 
-constexpr KernelEntry kFill[] = {{"ref", DeviceKind::kCpu, fill_ref}};
-constexpr KernelEntry kOnes[] = {{"ref", DeviceKind::kCpu, ones_ref}};
-constexpr KernelEntry kZeros[] = {{"ref", DeviceKind::kCpu, zeros_ref}};
-constexpr KernelEntry kRange[] = {{"ref", DeviceKind::kCpu, range_ref}};
+constexpr KernelEntry kFill[] = {{"cuda", DeviceKind::kCuda, fill_cuda}, {"ref", DeviceKind::kCpu, fill_ref}};
+constexpr KernelEntry kOnes[] = {{"cuda", DeviceKind::kCuda, ones_cuda}, {"ref", DeviceKind::kCpu, ones_ref}};
+constexpr KernelEntry kZeros[] = {{"cuda", DeviceKind::kCuda, zeros_cuda}, {"ref", DeviceKind::kCpu, zeros_ref}};
+constexpr KernelEntry kRange[] = {{"cuda", DeviceKind::kCuda, range_cuda}, {"ref", DeviceKind::kCpu, range_ref}};
 constexpr InOut kInPlace[] = {{0, 0}};
 
-constexpr OpDef source(std::string_view name, Types (*infer)(const OpCall&), const KernelEntry* kernel) {
+constexpr OpDef source(std::string_view name, Types (*infer)(const OpCall&), const KernelEntry (&kernel)[2]) {
   return {.name = name,
           .infer = infer,
           .kernels = kernel,
-          .kernel_count = 1,
+          .kernel_count = 2,
           .flops = no_flops,
           .traffic = bytes_written,
           .cheap = true,
           .elementwise = true};
 }
 
-constexpr OpDef like(std::string_view name, const KernelEntry* kernel) {
+constexpr OpDef like(std::string_view name, const KernelEntry (&kernel)[2]) {
   OpDef op = source(name, infer_like, kernel);
   op.gradient = nothing_flows;
   op.in_place = kInPlace;

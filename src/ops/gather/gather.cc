@@ -54,12 +54,21 @@ Prepared ref(const OpCall& call) { return pick_rows_ref(pick_of(call, call.in(0)
 Prepared simd_grad(const OpCall& call) { return add_rows(grad_pick_of(call)); }
 Prepared ref_grad(const OpCall& call) { return add_rows_ref(grad_pick_of(call)); }
 
+Prepared cuda(const OpCall& call) {
+  return pick_rows_cuda != nullptr ? pick_rows_cuda(pick_of(call, call.in(0), call.in(1)), 0, 1) : not_linked();
+}
+Prepared cuda_grad(const OpCall& call) {
+  return add_rows_cuda != nullptr ? add_rows_cuda(grad_pick_of(call)) : not_linked();
+}
+
 double no_flops(const OpCall& /*call*/) { return 0; }
 double traffic(const OpCall& call) { return 2.0 * static_cast<double>(call.outputs[0].bytes()); }
 double flops_grad(const OpCall& call) { return static_cast<double>(call.in(1).elements()); }
 
-constexpr KernelEntry kForward[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
-constexpr KernelEntry kBackward[] = {{"simd", DeviceKind::kCpu, simd_grad}, {"ref", DeviceKind::kCpu, ref_grad}};
+constexpr KernelEntry kForward[] = {
+    {"cuda", DeviceKind::kCuda, cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kBackward[] = {
+    {"cuda", DeviceKind::kCuda, cuda_grad}, {"simd", DeviceKind::kCpu, simd_grad}, {"ref", DeviceKind::kCpu, ref_grad}};
 
 }  // namespace
 

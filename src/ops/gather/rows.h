@@ -17,8 +17,10 @@ struct RowPick {
 // outputs[0] = rows of inputs[data] picked by inputs[index].
 Prepared pick_rows(const RowPick& pick, std::size_t data, std::size_t index);
 Prepared pick_rows_ref(const RowPick& pick, std::size_t data, std::size_t index);
+[[gnu::weak]] Prepared pick_rows_cuda(const RowPick& pick, std::size_t data, std::size_t index);
 // outputs[0] = zeros, to whose rows those of inputs[1] are added by inputs[0].
 Prepared add_rows(const RowPick& pick);
+[[gnu::weak]] Prepared add_rows_cuda(const RowPick& pick);
 Prepared add_rows_ref(const RowPick& pick);
 
 }  // namespace neap::ops

@@ -6,6 +6,10 @@
 
 namespace neap::ops {
 
+[[gnu::weak]] Prepared layer_norm_mixed_cuda(const OpCall& call);
+[[gnu::weak]] Prepared layer_norm_grad_mixed_cuda(const OpCall& call);
+[[gnu::weak]] Prepared layer_norm_cuda(const OpCall& call);
+[[gnu::weak]] Prepared layer_norm_grad_cuda(const OpCall& call);
 Prepared layer_norm_ref(const OpCall& call);
 Prepared layer_norm_grad_ref(const OpCall& call);
 
@@ -76,8 +80,13 @@ Prepared simd_grad(const OpCall& call) {
 double flops(const OpCall& call) { return 7.0 * static_cast<double>(call.in(0).elements()); }
 double flops_grad(const OpCall& call) { return 13.0 * static_cast<double>(call.in(0).elements()); }
 
-constexpr KernelEntry kForward[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, layer_norm_ref}};
-constexpr KernelEntry kBackward[] = {{"simd", DeviceKind::kCpu, simd_grad},
+constexpr KernelEntry kForward[] = {{"cuda-warp", DeviceKind::kCuda, layer_norm_mixed_cuda, true},
+                                    {"cuda", DeviceKind::kCuda, layer_norm_cuda},
+                                    {"simd", DeviceKind::kCpu, simd},
+                                    {"ref", DeviceKind::kCpu, layer_norm_ref}};
+constexpr KernelEntry kBackward[] = {{"cuda-warp", DeviceKind::kCuda, layer_norm_grad_mixed_cuda, true},
+                                     {"cuda", DeviceKind::kCuda, layer_norm_grad_cuda},
+                                     {"simd", DeviceKind::kCpu, simd_grad},
                                      {"ref", DeviceKind::kCpu, layer_norm_grad_ref}};
 constexpr InOut kInPlace[] = {{0, 0}};
 constexpr InOut kGradInPlace[] = {{0, 0}, {1, 0}};

@@ -72,10 +72,12 @@ Prepared grad_onednn(const OpCall& call) {
   return linear_grad_onednn != nullptr ? linear_grad_onednn(call) : not_linked();
 }
 
-constexpr KernelEntry kForward[] = {{"onednn", DeviceKind::kCpu, onednn},
+constexpr KernelEntry kForward[] = {{"cublaslt", DeviceKind::kCuda, linear_cuda, true},
+                                    {"onednn", DeviceKind::kCpu, onednn},
                                     {"simd", DeviceKind::kCpu, linear_own},
                                     {"ref", DeviceKind::kCpu, linear_ref}};
-constexpr KernelEntry kBackward[] = {{"onednn", DeviceKind::kCpu, grad_onednn},
+constexpr KernelEntry kBackward[] = {{"cublaslt", DeviceKind::kCuda, linear_grad_cuda, true},
+                                     {"onednn", DeviceKind::kCpu, grad_onednn},
                                      {"simd", DeviceKind::kCpu, linear_grad_own},
                                      {"ref", DeviceKind::kCpu, linear_grad_ref}};
 

@@ -16,6 +16,19 @@ TEST(Linear, KernelsAgreeAndGradientHolds) {
   check_op({.op = "linear", .inputs = {f32({19, 70}), f32({66, 70}), f32({66})}, .attrs = {}});
 }
 
+// Few results of many terms each: kernels may cut the sums.
+TEST(Linear, LongSums) {
+  for (const std::int64_t long_side : {2048, 1100}) {
+    check_kernels({.op = "linear", .inputs = {f32({3, long_side}), f32({5, long_side}), f32({5})}});
+    check_kernels({.op = "linear", .inputs = {f32({1, long_side}), f32({1, long_side})}});
+    for (const std::int64_t transposed : {0, 1}) {
+      check_kernels({.op = "linear_grad_weight",
+                     .inputs = {f32({long_side, 9}), f32({long_side, 6})},
+                     .attrs = {{"shape", transposed != 0 ? Shape{9, 6} : Shape{6, 9}}, {"transposed", transposed}}});
+    }
+  }
+}
+
 TEST(Linear, WithoutBias) {
   check_op({.op = "linear", .inputs = {f32({4, 5}), f32({7, 5})}});
   check_op({.op = "linear", .inputs = {f32({4, 5}), f32({7, 5}), f32({7})}, .absent = {2}});

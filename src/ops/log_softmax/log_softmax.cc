@@ -56,8 +56,11 @@ Prepared ref_grad(const OpCall& call) {
 
 double flops(const OpCall& call) { return 12.0 * static_cast<double>(call.in(0).elements()); }
 
-constexpr KernelEntry kForward[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
-constexpr KernelEntry kBackward[] = {{"simd", DeviceKind::kCpu, simd_grad}, {"ref", DeviceKind::kCpu, ref_grad}};
+constexpr KernelEntry kForward[] = {
+    {"cuda", DeviceKind::kCuda, log_softmax_cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, log_softmax_grad_cuda},
+                                     {"simd", DeviceKind::kCpu, simd_grad},
+                                     {"ref", DeviceKind::kCpu, ref_grad}};
 constexpr InOut kInPlace[] = {{0, 0}};
 constexpr InOut kInPlaceGrad[] = {{0, 0}, {1, 0}};
 

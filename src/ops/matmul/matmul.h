@@ -42,6 +42,7 @@ struct MatmulPlan {
 MatmulPlan matmul_plan(const OpCall& call);
 
 [[gnu::weak]] Prepared matmul_onednn(const OpCall& call);
+[[gnu::weak]] Prepared matmul_cuda(const OpCall& call);
 Prepared matmul_simd(const OpCall& call);
 Prepared matmul_ref(const OpCall& call);
 

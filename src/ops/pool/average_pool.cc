@@ -48,8 +48,11 @@ Prepared simd_grad(const OpCall& call) {
   });
 }
 
-constexpr KernelEntry kForward[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, average_pool_ref}};
-constexpr KernelEntry kBackward[] = {{"simd", DeviceKind::kCpu, simd_grad},
+constexpr KernelEntry kForward[] = {{"cuda", DeviceKind::kCuda, average_pool_cuda},
+                                    {"simd", DeviceKind::kCpu, simd},
+                                    {"ref", DeviceKind::kCpu, average_pool_ref}};
+constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, average_pool_grad_cuda},
+                                     {"simd", DeviceKind::kCpu, simd_grad},
                                      {"ref", DeviceKind::kCpu, average_pool_grad_ref}};
 
 }  // namespace

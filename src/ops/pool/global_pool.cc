@@ -106,8 +106,11 @@ Prepared max_grad_ref(const OpCall& call) {
   });
 }
 
-constexpr KernelEntry kAverage[] = {{"simd", DeviceKind::kCpu, average_simd}, {"ref", DeviceKind::kCpu, average_ref}};
-constexpr KernelEntry kAverageGrad[] = {{"simd", DeviceKind::kCpu, average_grad_simd},
+constexpr KernelEntry kAverage[] = {{"cuda", DeviceKind::kCuda, global_average_pool_cuda},
+                                    {"simd", DeviceKind::kCpu, average_simd},
+                                    {"ref", DeviceKind::kCpu, average_ref}};
+constexpr KernelEntry kAverageGrad[] = {{"cuda", DeviceKind::kCuda, global_average_pool_grad_cuda},
+                                        {"simd", DeviceKind::kCpu, average_grad_simd},
                                         {"ref", DeviceKind::kCpu, average_grad_ref}};
 constexpr KernelEntry kMax[] = {{"simd", DeviceKind::kCpu, max_simd}, {"ref", DeviceKind::kCpu, max_ref}};
 constexpr KernelEntry kMaxGrad[] = {{"simd", DeviceKind::kCpu, max_grad_simd}, {"ref", DeviceKind::kCpu, max_grad_ref}};

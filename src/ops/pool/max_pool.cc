@@ -48,8 +48,11 @@ Prepared simd_grad(const OpCall& call) {
   });
 }
 
-constexpr KernelEntry kForward[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, max_pool_ref}};
-constexpr KernelEntry kBackward[] = {{"simd", DeviceKind::kCpu, simd_grad},
+constexpr KernelEntry kForward[] = {{"cuda", DeviceKind::kCuda, max_pool_cuda, true},
+                                    {"simd", DeviceKind::kCpu, simd},
+                                    {"ref", DeviceKind::kCpu, max_pool_ref}};
+constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, max_pool_grad_cuda, true},
+                                     {"simd", DeviceKind::kCpu, simd_grad},
                                      {"ref", DeviceKind::kCpu, max_pool_grad_ref}};
 
 }  // namespace

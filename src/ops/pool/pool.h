@@ -51,6 +51,12 @@ DType tap_type(const Attrs& attrs);
 // The attributes with `shape` added: what a gradient needs to know of x.
 Attrs with_shape(const Attrs& attrs, const Shape& shape);
 
+[[gnu::weak]] Prepared max_pool_cuda(const OpCall& call);
+[[gnu::weak]] Prepared max_pool_grad_cuda(const OpCall& call);
+[[gnu::weak]] Prepared average_pool_cuda(const OpCall& call);
+[[gnu::weak]] Prepared average_pool_grad_cuda(const OpCall& call);
+[[gnu::weak]] Prepared global_average_pool_cuda(const OpCall& call);
+[[gnu::weak]] Prepared global_average_pool_grad_cuda(const OpCall& call);
 Prepared max_pool_ref(const OpCall& call);
 Prepared max_pool_grad_ref(const OpCall& call);
 Prepared average_pool_ref(const OpCall& call);

@@ -81,8 +81,11 @@ Prepared sum_to_simd(const OpCall& call) {
 
 double one_a_term(const OpCall& call) { return static_cast<double>(call.in(0).elements()); }
 
-constexpr KernelEntry kReduce[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, reduce_ref}};
-constexpr KernelEntry kSumTo[] = {{"simd", DeviceKind::kCpu, sum_to_simd}, {"ref", DeviceKind::kCpu, sum_to_ref}};
+constexpr KernelEntry kReduce[] = {
+    {"cuda", DeviceKind::kCuda, reduce_cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, reduce_ref}};
+constexpr KernelEntry kSumTo[] = {{"cuda", DeviceKind::kCuda, sum_to_cuda},
+                                  {"simd", DeviceKind::kCpu, sum_to_simd},
+                                  {"ref", DeviceKind::kCpu, sum_to_ref}};
 
 constexpr OpDef reduction(std::string_view name) {
   return {.name = name,

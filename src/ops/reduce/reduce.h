@@ -26,6 +26,10 @@ ReducePlan reduce_plan(const Shape& shape, const std::vector<bool>& is_reduced);
 
 ReduceFn reduce_fn(std::string_view op);  // of reduce_max and of reduce_max_grad: kMax
 
+[[gnu::weak]] Prepared reduce_cuda(const OpCall& call);
+[[gnu::weak]] Prepared sum_to_cuda(const OpCall& call);
+[[gnu::weak]] Prepared square_sum_cuda(const OpCall& call);
+[[gnu::weak]] Prepared clip_scale_cuda(const OpCall& call);
 Prepared reduce_ref(const OpCall& call);
 Prepared sum_to_ref(const OpCall& call);
 Prepared reduce_grad_ref(const OpCall& call);

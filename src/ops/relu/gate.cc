@@ -53,8 +53,11 @@ Prepared simd_grad(const OpCall& call) {
   });
 }
 
-constexpr KernelEntry kForward[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, gate_ref}};
-constexpr KernelEntry kBackward[] = {{"simd", DeviceKind::kCpu, simd_grad}, {"ref", DeviceKind::kCpu, gate_grad_ref}};
+constexpr KernelEntry kForward[] = {
+    {"cuda", DeviceKind::kCuda, gate_cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, gate_ref}};
+constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, gate_grad_cuda},
+                                     {"simd", DeviceKind::kCpu, simd_grad},
+                                     {"ref", DeviceKind::kCpu, gate_grad_ref}};
 constexpr InOut kInPlace[] = {{0, 0}};
 
 constexpr OpDef forward(std::string_view name) {

@@ -11,6 +11,8 @@ struct GateCall {
 };
 GateCall gate_call(const OpCall& call);
 
+[[gnu::weak]] Prepared gate_cuda(const OpCall& call);
+[[gnu::weak]] Prepared gate_grad_cuda(const OpCall& call);
 Prepared gate_ref(const OpCall& call);
 Prepared gate_grad_ref(const OpCall& call);
 

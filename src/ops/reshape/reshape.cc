@@ -110,7 +110,8 @@ Values gradient_unsqueeze(GradientCall& c) {
   return {c.g("squeeze", {c.dy[0]}, {{"axes", axes}})};
 }
 
-constexpr KernelEntry kKernels[] = {{"ref", DeviceKind::kCpu, copy_whole}};
+constexpr KernelEntry kKernels[] = {{"cuda", DeviceKind::kCuda, copy_whole_cuda},
+                                    {"ref", DeviceKind::kCpu, copy_whole}};
 constexpr InOut kInPlace[] = {{0, 0}};
 
 constexpr OpDef view(std::string_view name, Types (*infer)(const OpCall&), Values (*gradient)(GradientCall&)) {

@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+
+#include "device/geared_kernel.h"
 #include "neap/error.h"
+#include "recurrent/gear.h"
 
 namespace neap::ops {
 namespace {
@@ -30,6 +35,14 @@ std::int64_t weight_blocks(ChunkFamily family) {
   return family == ChunkFamily::kLstm ? 4 : family == ChunkFamily::kGru ? 3 : 1;
 }
 
+bool keeps_gates(const Attrs& attrs) {
+  const std::string gates = attrs.text("gates", "keep");
+  if (gates != "keep" && gates != "recompute") {
+    throw UserError(fmt::format("gates '{}': take keep or recompute", gates));
+  }
+  return gates == "keep";
+}
+
 // With the sizes that are known when kernels are prepared.
 ChunkShape shape_of(ChunkFamily family, const OpCall& call, const Shape& rows, std::size_t w_ih, bool is_masked) {
   return {.kind = kind_of(family, call.attrs),
@@ -39,7 +52,9 @@ ChunkShape shape_of(ChunkFamily family, const OpCall& call, const Shape& rows, s
           .hidden = call.shape(w_ih).size(0) / weight_blocks(family),
           .reverse = call.attrs.integer("reverse", 0) != 0,
           .is_masked = is_masked,
-          .start = call.attrs.integer("start", 0)};
+          .start = call.attrs.integer("start", 0),
+          .most = call.attrs.integer("unroll", 0),
+          .keeps_gates = keeps_gates(call.attrs)};
 }
 
 ChunkShape forward_shape(ChunkFamily family, const OpCall& call) {
@@ -58,52 +73,6 @@ ChunkShape backward_shape(ChunkFamily family, const OpCall& call) {
 template <class T>
 T* optional_out(const Buffers& b, std::size_t i) {
   return i < b.outputs.size() ? b.out<T>(i) : nullptr;
-}
-
-ChunkForward forward_buffers(const Buffers& b) {
-  using In = ChunkIn;
-  using Out = ChunkOut;
-  return {.x = b.in<float>(In::kX),
-          .w_ih = b.in<float>(In::kWIh),
-          .w_hh = b.in<float>(In::kWHh),
-          .b_ih = b.in<float>(In::kBIh),
-          .b_hh = b.in<float>(In::kBHh),
-          .lengths = b.in<std::int32_t>(In::kLengths),
-          .h0 = b.in<float>(In::kH0),
-          .c0 = b.in<float>(In::kC0),
-          .h = b.out<float>(Out::kH),
-          .h_last = optional_out<float>(b, Out::kHLast),
-          .gates = optional_out<float>(b, Out::kGates),
-          .c = optional_out<float>(b, Out::kC),
-          .c_last = optional_out<float>(b, Out::kCLast)};
-}
-
-ChunkBackward backward_buffers(const Buffers& b) {
-  using In = ChunkGradIn;
-  using Out = ChunkGradOut;
-  return {.dh = b.in<float>(In::kDh),
-          .dh_last = b.in<float>(In::kDhLast),
-          .dc_last = b.in<float>(In::kDcLast),
-          .x = b.in<float>(In::kX),
-          .w_ih = b.in<float>(In::kWIh),
-          .w_hh = b.in<float>(In::kWHh),
-          .lengths = b.in<std::int32_t>(In::kLengths),
-          .h0 = b.in<float>(In::kH0),
-          .c0 = b.in<float>(In::kC0),
-          .h = b.in<float>(In::kH),
-          .c = b.in<float>(In::kC),
-          .gates = b.in<float>(In::kGates),
-          .dw_ih_in = b.in<float>(In::kDWIh),
-          .dw_hh_in = b.in<float>(In::kDWHh),
-          .db_ih_in = b.in<float>(In::kDBIh),
-          .db_hh_in = b.in<float>(In::kDBHh),
-          .dw_ih = b.out<float>(Out::kDWIh),
-          .dw_hh = b.out<float>(Out::kDWHh),
-          .db_ih = b.out<float>(Out::kDBIh),
-          .db_hh = b.out<float>(Out::kDBHh),
-          .dx = b.out<float>(Out::kDx),
-          .dh0 = b.out<float>(Out::kDh0),
-          .dc0 = optional_out<float>(b, Out::kDc0)};
 }
 
 // The state that came in is also the last row of what the chunk before has put out, which is kept anyway: a view of it
@@ -127,11 +96,61 @@ Value kept_state(GradientCall& c, std::size_t input, std::size_t handed, std::si
 
 }  // namespace
 
+ChunkForward chunk_forward_buffers(const Buffers& b) {
+  using In = ChunkIn;
+  using Out = ChunkOut;
+  return {.x = b.in<float>(In::kX),
+          .w_ih = b.in<float>(In::kWIh),
+          .w_hh = b.in<float>(In::kWHh),
+          .b_ih = b.in<float>(In::kBIh),
+          .b_hh = b.in<float>(In::kBHh),
+          .lengths = b.in<std::int32_t>(In::kLengths),
+          .h0 = b.in<float>(In::kH0),
+          .c0 = b.in<float>(In::kC0),
+          .h = b.out<float>(Out::kH),
+          .h_last = optional_out<float>(b, Out::kHLast),
+          .gates = optional_out<float>(b, Out::kGates),
+          .c = optional_out<float>(b, Out::kC),
+          .c_last = optional_out<float>(b, Out::kCLast)};
+}
+
+ChunkBackward chunk_backward_buffers(const Buffers& b) {
+  using In = ChunkGradIn;
+  using Out = ChunkGradOut;
+  return {.dh = b.in<float>(In::kDh),
+          .dh_last = b.in<float>(In::kDhLast),
+          .dc_last = b.in<float>(In::kDcLast),
+          .x = b.in<float>(In::kX),
+          .w_ih = b.in<float>(In::kWIh),
+          .w_hh = b.in<float>(In::kWHh),
+          .b_ih = b.in<float>(In::kBIh),
+          .b_hh = b.in<float>(In::kBHh),
+          .lengths = b.in<std::int32_t>(In::kLengths),
+          .h0 = b.in<float>(In::kH0),
+          .c0 = b.in<float>(In::kC0),
+          .h = b.in<float>(In::kH),
+          .c = b.in<float>(In::kC),
+          .gates = b.in<float>(In::kGates),
+          .dw_ih_in = b.in<float>(In::kDWIh),
+          .dw_hh_in = b.in<float>(In::kDWHh),
+          .db_ih_in = b.in<float>(In::kDBIh),
+          .db_hh_in = b.in<float>(In::kDBHh),
+          .dw_ih = b.out<float>(Out::kDWIh),
+          .dw_hh = b.out<float>(Out::kDWHh),
+          .db_ih = b.out<float>(Out::kDBIh),
+          .db_hh = b.out<float>(Out::kDBHh),
+          .dx = b.out<float>(Out::kDx),
+          .dh0 = b.out<float>(Out::kDh0),
+          .dc0 = optional_out<float>(b, Out::kDc0)};
+}
+
 Types infer_chunk(ChunkFamily family, const OpCall& call) {
   using In = ChunkIn;
   kind_of(family, call.attrs);
+  keeps_gates(call.attrs);
   const TensorType& x = call.in(In::kX);
   const TensorType& w_hh = call.in(In::kWHh);
+  if (call.attrs.integer("unroll", 0) < 0) throw UserError("unroll must not be negative");
   if (x.dtype != DType::kF32 || x.shape.rank() != 3) throw UserError("x must be f32[steps,batch,input]");
   if (w_hh.shape.rank() != 2) throw UserError("w_hh must be a matrix");
   const Dim hidden = w_hh.shape[1];
@@ -184,10 +203,11 @@ Values chunk_gradient(ChunkFamily family, std::string_view grad_op, GradientCall
                                 c.node.op->name, c.node.name));
   }
   const auto sum = [&](std::size_t i) { return c.wants(i) ? c.take_sum(i) : Value{}; };
-  const bool needs_h = !is_lstm || c.wants(In::kWHh);
+  const bool makes_gates = family != ChunkFamily::kRnn && !keeps_gates(c.node.attrs);
+  const bool needs_h = !is_lstm || makes_gates || c.wants(In::kWHh);
   Values in = {c.dy[Out::kH],
                c.dy[Out::kHLast],
-               c.wants(In::kWIh) ? c.x(In::kX) : Value{},
+               makes_gates || c.wants(In::kWIh) ? c.x(In::kX) : Value{},
                c.x(In::kWIh),
                c.x(In::kWHh),
                c.x(In::kLengths),
@@ -197,9 +217,13 @@ Values chunk_gradient(ChunkFamily family, std::string_view grad_op, GradientCall
                sum(In::kWHh),
                sum(In::kBIh),
                sum(In::kBHh)};
-  if (family != ChunkFamily::kRnn) in.push_back(c.y(Out::kGates));
+  if (family != ChunkFamily::kRnn) in.push_back(makes_gates ? Value{} : c.y(Out::kGates));
   if (is_lstm) {
     in.insert(in.end(), {c.y(Out::kC), kept_state(c, In::kC0, Out::kCLast, Out::kC), c.dy[Out::kCLast]});
+  }
+  if (makes_gates) {
+    in.resize(ChunkGradIn::kBIh);
+    in.insert(in.end(), {c.x(In::kBIh), c.x(In::kBHh)});
   }
   using GradOut = ChunkGradOut;
   const Values d = c.g.add(grad_op, in, c.node.attrs);
@@ -219,25 +243,64 @@ Values chunk_gradient(ChunkFamily family, std::string_view grad_op, GradientCall
 
 Prepared chunk_simd(ChunkFamily family, const OpCall& call) {
   const ChunkShape shape = forward_shape(family, call);
-  const auto run = [shape](const Buffers& b) { run_forward(shape, forward_buffers(b), b.workspace); };
-  return function_kernel(run, forward_workspace(shape));
+  const auto run = [shape](const Buffers& b, std::uint32_t gear) {
+    run_forward(shape, chunk_forward_buffers(b), b.workspace, Gear::of(gear));
+  };
+  return std::make_unique<GearedFunction>(run, forward_workspace(shape));
+}
+
+namespace {
+
+// These inputs are of one type, all else is f32.
+std::optional<DType> product_type(const OpCall& call, std::initializer_list<std::size_t> products) {
+  DType type = DType::kF32;
+  for (const std::size_t i : products) type = call.has(i) ? call.in(i).dtype : type;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    const bool is_product = std::find(products.begin(), products.end(), i) != products.end();
+    const bool is_float = call.has(i) && neap::is_float(call.in(i).dtype);
+    if (is_float && call.in(i).dtype != (is_product ? type : DType::kF32)) return std::nullopt;
+  }
+  for (const TensorType& t : call.outputs) {
+    if (t.dtype == DType::kBF16) return std::nullopt;
+  }
+  return type;
+}
+
+constexpr const char* kMixture = "a mixture of types";
+
+}  // namespace
+
+Prepared chunk_on_cuda(ChunkFamily family, const OpCall& call) {
+  if (chunk_cuda == nullptr) return not_linked();
+  const auto type = product_type(call, {ChunkIn::kX, ChunkIn::kWIh, ChunkIn::kWHh});
+  return type ? chunk_cuda(forward_shape(family, call), *type) : Declined{kMixture};
+}
+
+Prepared chunk_grad_on_cuda(ChunkFamily family, const OpCall& call) {
+  if (chunk_grad_cuda == nullptr) return not_linked();
+  const auto type = product_type(call, {ChunkGradIn::kX, ChunkGradIn::kWIh, ChunkGradIn::kWHh});
+  if (!type) return Declined{kMixture};
+  return chunk_grad_cuda(backward_shape(family, call), *type, call.has(ChunkGradIn::kDWIh),
+                         call.has(ChunkGradIn::kDWHh));
 }
 
 Prepared chunk_ref(ChunkFamily family, const OpCall& call) {
   const ChunkShape shape = forward_shape(family, call);
-  const auto run = [shape](const Buffers& b) { run_forward_ref(shape, forward_buffers(b), b.workspace); };
+  const auto run = [shape](const Buffers& b) { run_forward_ref(shape, chunk_forward_buffers(b), b.workspace); };
   return function_kernel(run, forward_workspace_ref(shape));
 }
 
 Prepared chunk_grad_simd(ChunkFamily family, const OpCall& call) {
   const ChunkShape shape = backward_shape(family, call);
-  const auto run = [shape](const Buffers& b) { run_backward(shape, backward_buffers(b), b.workspace); };
-  return function_kernel(run, backward_workspace(shape));
+  const auto run = [shape](const Buffers& b, std::uint32_t gear) {
+    run_backward(shape, chunk_backward_buffers(b), b.workspace, Gear::of(gear));
+  };
+  return std::make_unique<GearedFunction>(run, backward_workspace(shape));
 }
 
 Prepared chunk_grad_ref(ChunkFamily family, const OpCall& call) {
   const ChunkShape shape = backward_shape(family, call);
-  const auto run = [shape](const Buffers& b) { run_backward_ref(shape, backward_buffers(b), b.workspace); };
+  const auto run = [shape](const Buffers& b) { run_backward_ref(shape, chunk_backward_buffers(b), b.workspace); };
   return function_kernel(run, backward_workspace_ref(shape));
 }
 
@@ -249,9 +312,10 @@ double chunk_flops(ChunkFamily family, const OpCall& call) {
 // Two products of the forward pass's size for each of its own, less those that nobody wants.
 double chunk_grad_flops(ChunkFamily family, const OpCall& call) {
   const ChunkShape s = backward_shape(family, call);
-  const double by_input = call.has(ChunkGradIn::kX) ? 2 : 1;
+  const double again = s.gate_blocks() > 0 && !s.keeps_gates ? 1 : 0;  // forward's products
+  const double by_input = (call.has(ChunkGradIn::kX) ? 2 : 1) + again;
   return 2.0 * static_cast<double>(s.rows() * s.weight_blocks() * s.hidden) *
-         (by_input * static_cast<double>(s.input) + 2.0 * static_cast<double>(s.hidden));
+         (by_input * static_cast<double>(s.input) + (2.0 + again) * static_cast<double>(s.hidden));
 }
 
 }  // namespace neap::ops

@@ -7,7 +7,8 @@
 namespace neap::ops {
 
 // Of a chunk: x [steps, batch, input], weights and biases as torch has them, lengths i32 [batch], states [batch,
-// hidden]. Attributes: "reverse" (0), "start" (0), and "activation" ("tanh" or "relu") of rnn_chunk.
+// hidden]. Attributes: "reverse" (0), "start" (0), and "activation" ("tanh" or "relu") of rnn_chunk. These change no
+// bit: "unroll" (0: all), steps that workspace is booked for, and "gates" ("keep"), or "recompute" for backward.
 struct ChunkIn {
   enum : std::size_t { kX, kWIh, kWHh, kBIh, kBHh, kLengths, kH0, kC0 };  // all from kBIh on may be left out
 };
@@ -33,7 +34,9 @@ struct ChunkGradIn {
     kGates,
     kC,
     kC0,
-    kDcLast
+    kDcLast,
+    kBIh,  // the biases: only without gates, which are then made again
+    kBHh
   };
 };
 struct ChunkGradOut {
@@ -55,6 +58,15 @@ Prepared chunk_simd(ChunkFamily family, const OpCall& call);
 Prepared chunk_ref(ChunkFamily family, const OpCall& call);
 Prepared chunk_grad_simd(ChunkFamily family, const OpCall& call);
 Prepared chunk_grad_ref(ChunkFamily family, const OpCall& call);
+// Null in a program without CUDA, as oneDNN's kernels may be. `adds`: the sums so far of the weights' gradients are
+// given.
+// `type` of x and the weights.
+[[gnu::weak]] Prepared chunk_cuda(const ChunkShape& shape, DType type);
+[[gnu::weak]] Prepared chunk_grad_cuda(const ChunkShape& shape, DType type, bool adds_ih, bool adds_hh);
+Prepared chunk_on_cuda(ChunkFamily family, const OpCall& call);
+Prepared chunk_grad_on_cuda(ChunkFamily family, const OpCall& call);
+ChunkForward chunk_forward_buffers(const Buffers& b);
+ChunkBackward chunk_backward_buffers(const Buffers& b);
 double chunk_flops(ChunkFamily family, const OpCall& call);
 double chunk_grad_flops(ChunkFamily family, const OpCall& call);
 
@@ -66,11 +78,15 @@ struct ChunkOps {
   static Prepared ref(const OpCall& call) { return chunk_ref(kFamily, call); }
   static Prepared simd_grad(const OpCall& call) { return chunk_grad_simd(kFamily, call); }
   static Prepared ref_grad(const OpCall& call) { return chunk_grad_ref(kFamily, call); }
+  static Prepared cuda(const OpCall& call) { return chunk_on_cuda(kFamily, call); }
+  static Prepared cuda_grad(const OpCall& call) { return chunk_grad_on_cuda(kFamily, call); }
   static double flops(const OpCall& call) { return chunk_flops(kFamily, call); }
   static double grad_flops(const OpCall& call) { return chunk_grad_flops(kFamily, call); }
 
-  static constexpr KernelEntry kForward[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
-  static constexpr KernelEntry kBackward[] = {{"simd", DeviceKind::kCpu, simd_grad},
+  static constexpr KernelEntry kForward[] = {
+      {"cuda", DeviceKind::kCuda, cuda, true}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
+  static constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, cuda_grad, true},
+                                              {"simd", DeviceKind::kCpu, simd_grad},
                                               {"ref", DeviceKind::kCpu, ref_grad}};
 
   static constexpr OpDef forward(std::string_view name, Values (*gradient)(GradientCall&)) {

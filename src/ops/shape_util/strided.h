@@ -28,10 +28,14 @@ using CopyParts = std::vector<CopyPart>;
 
 Prepared copy_simd(CopyParts parts);
 Prepared copy_ref(CopyParts parts);
+[[gnu::weak]] Prepared copy_cuda(CopyParts parts);
+// The gradient of a slice: dy put among zeros or, when it `adds`, onto input 1.
+[[gnu::weak]] Prepared put_cuda(const StridedCopy& putting, std::int64_t whole_bytes, bool adds);
 void copy_plainly(const StridedCopy& copy, const std::byte* src, std::byte* dst);  // the reference
 
 // The kernel of an op that is always a view: used where its output cannot share its input's memory.
 Prepared copy_whole(const OpCall& call);
+[[gnu::weak]] Prepared copy_whole_cuda(const OpCall& call);
 
 inline double no_flops(const OpCall& /*call*/) { return 0; }
 

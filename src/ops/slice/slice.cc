@@ -72,6 +72,9 @@ std::optional<std::int64_t> view(const OpCall& call) {
   return taking(call.in(0), call.attrs).src_offset * byte_size(call.in(0).dtype, 1);
 }
 
+Prepared cuda(const OpCall& call) {
+  return copy_cuda != nullptr ? copy_cuda({{.copy = taking(call.in(0), call.attrs)}}) : not_linked();
+}
 Prepared simd(const OpCall& call) { return copy_simd({{.copy = taking(call.in(0), call.attrs)}}); }
 Prepared ref(const OpCall& call) { return copy_ref({{.copy = taking(call.in(0), call.attrs)}}); }
 
@@ -116,6 +119,11 @@ Prepared simd_grad(const OpCall& call) {
   });
 }
 
+Prepared cuda_grad(const OpCall& call) {
+  if (put_cuda == nullptr) return not_linked();
+  return put_cuda(putting(call.outputs[0], call.attrs), call.outputs[0].bytes(), call.has(1));
+}
+
 Prepared ref_grad(const OpCall& call) {
   const StridedCopy copy = putting(call.outputs[0], call.attrs);
   const std::int64_t n = call.in(0).elements();
@@ -140,8 +148,10 @@ Prepared ref_grad(const OpCall& call) {
       n * static_cast<std::int64_t>(sizeof(float)));
 }
 
-constexpr KernelEntry kKernels[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
-constexpr KernelEntry kGradKernels[] = {{"simd", DeviceKind::kCpu, simd_grad}, {"ref", DeviceKind::kCpu, ref_grad}};
+constexpr KernelEntry kKernels[] = {
+    {"cuda", DeviceKind::kCuda, cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kGradKernels[] = {
+    {"cuda", DeviceKind::kCuda, cuda_grad}, {"simd", DeviceKind::kCpu, simd_grad}, {"ref", DeviceKind::kCpu, ref_grad}};
 constexpr InOut kGradInPlace[] = {{1, 0}};
 
 }  // namespace

@@ -25,8 +25,11 @@ Prepared simd_grad(const OpCall& call) {
 double flops(const OpCall& call) { return 12.0 * static_cast<double>(call.in(0).elements()); }
 double flops_grad(const OpCall& call) { return 4.0 * static_cast<double>(call.in(0).elements()); }
 
-constexpr KernelEntry kForward[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, softmax_ref}};
-constexpr KernelEntry kBackward[] = {{"simd", DeviceKind::kCpu, simd_grad},
+constexpr KernelEntry kForward[] = {{"cuda", DeviceKind::kCuda, softmax_cuda},
+                                    {"simd", DeviceKind::kCpu, simd},
+                                    {"ref", DeviceKind::kCpu, softmax_ref}};
+constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, softmax_grad_cuda},
+                                     {"simd", DeviceKind::kCpu, simd_grad},
                                      {"ref", DeviceKind::kCpu, softmax_grad_ref}};
 constexpr InOut kInPlace[] = {{0, 0}};
 constexpr InOut kInPlaceGrad[] = {{0, 0}, {1, 0}};

@@ -11,6 +11,10 @@ AxisShape axis_shape(const OpCall& call);
 // f32 with at least one axis, and an axis that is there.
 Types infer_along_axis(const OpCall& call);
 
+[[gnu::weak]] Prepared softmax_cuda(const OpCall& call);
+[[gnu::weak]] Prepared softmax_grad_cuda(const OpCall& call);
+[[gnu::weak]] Prepared log_softmax_cuda(const OpCall& call);
+[[gnu::weak]] Prepared log_softmax_grad_cuda(const OpCall& call);
 Prepared softmax_ref(const OpCall& call);
 Prepared softmax_grad_ref(const OpCall& call);
 

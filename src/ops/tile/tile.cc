@@ -56,10 +56,12 @@ CopyParts parts(const OpCall& call) {
   return {{.copy = copy_from(call.in(0), sizes, src)}};
 }
 
+Prepared cuda(const OpCall& call) { return copy_cuda != nullptr ? copy_cuda(parts(call)) : not_linked(); }
 Prepared simd(const OpCall& call) { return copy_simd(parts(call)); }
 Prepared ref(const OpCall& call) { return copy_ref(parts(call)); }
 
-constexpr KernelEntry kKernels[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kKernels[] = {
+    {"cuda", DeviceKind::kCuda, cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
 
 }  // namespace
 

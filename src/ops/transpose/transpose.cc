@@ -58,10 +58,12 @@ std::optional<std::int64_t> view(const OpCall& call) {
   return 0;
 }
 
+Prepared cuda(const OpCall& call) { return copy_cuda != nullptr ? copy_cuda(parts(call)) : not_linked(); }
 Prepared simd(const OpCall& call) { return copy_simd(parts(call)); }
 Prepared ref(const OpCall& call) { return copy_ref(parts(call)); }
 
-constexpr KernelEntry kKernels[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kKernels[] = {
+    {"cuda", DeviceKind::kCuda, cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
 
 }  // namespace
 

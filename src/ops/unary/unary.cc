@@ -136,8 +136,12 @@ Prepared simd_grad(const OpCall& call) {
        n = call.in(0).elements()](const Buffers& b) { run(b.in<float>(0), b.in<float>(1), b.out<float>(0), n, args); });
 }
 
-constexpr KernelEntry kForward[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, unary_ref}};
-constexpr KernelEntry kBackward[] = {{"simd", DeviceKind::kCpu, simd_grad}, {"ref", DeviceKind::kCpu, unary_grad_ref}};
+constexpr KernelEntry kForward[] = {{"cuda", DeviceKind::kCuda, unary_cuda, true},
+                                    {"simd", DeviceKind::kCpu, simd},
+                                    {"ref", DeviceKind::kCpu, unary_ref}};
+constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, unary_grad_cuda, true},
+                                     {"simd", DeviceKind::kCpu, simd_grad},
+                                     {"ref", DeviceKind::kCpu, unary_grad_ref}};
 constexpr InOut kOverInput[] = {{0, 0}};
 constexpr InOut kOverEither[] = {{0, 0}, {1, 0}};
 

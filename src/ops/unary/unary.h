@@ -12,6 +12,8 @@ struct UnaryCall {
 };
 UnaryCall unary_call(const OpCall& call);
 
+[[gnu::weak]] Prepared unary_cuda(const OpCall& call);
+[[gnu::weak]] Prepared unary_grad_cuda(const OpCall& call);
 Prepared unary_ref(const OpCall& call);
 Prepared unary_grad_ref(const OpCall& call);
 

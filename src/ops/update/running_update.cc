@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "neap/error.h"
-#include "ops/kernel.h"
+#include "ops/update/update.h"
 
 namespace neap::ops {
 namespace {
@@ -22,15 +22,8 @@ Types infer(const OpCall& call) {
   return {};
 }
 
-std::int64_t count_of(const Attrs& attrs) {
-  for (const auto& [key, value] : attrs) {
-    if (key == "count" && std::holds_alternative<Shape>(value)) return std::get<Shape>(value).count();
-  }
-  return attrs.integer("count");
-}
-
 Prepared ref(const OpCall& call) {
-  const auto count = static_cast<double>(count_of(call.attrs));
+  const auto count = static_cast<double>(running_count(call.attrs));
   return function_kernel([n = call.in(0).elements(), momentum = call.attrs.real("momentum", 0.1),
                           unbiased = count > 1 ? count / (count - 1) : 1](const Buffers& b) {
     float* running_mean = b.state<float>(0);
@@ -44,10 +37,17 @@ Prepared ref(const OpCall& call) {
 
 double four_a_channel(const OpCall& call) { return 4 * static_cast<double>(call.in(0).elements()); }
 
-constexpr KernelEntry kKernels[] = {{"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kKernels[] = {{"cuda", DeviceKind::kCuda, running_update_cuda}, {"ref", DeviceKind::kCpu, ref}};
 constexpr std::uint8_t kState[] = {0, 1};
 
 }  // namespace
+
+std::int64_t running_count(const Attrs& attrs) {
+  for (const auto& [key, value] : attrs) {
+    if (key == "count" && std::holds_alternative<Shape>(value)) return std::get<Shape>(value).count();
+  }
+  return attrs.integer("count");
+}
 
 extern constinit const OpDef running_update = {.name = "running_update",
                                                .infer = infer,

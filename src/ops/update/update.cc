@@ -71,8 +71,10 @@ double traffic(const OpCall& call) {
 double sgd_flops(const OpCall& call) { return 6 * static_cast<double>(call.in(0).elements()); }
 double adam_flops(const OpCall& call) { return 15 * static_cast<double>(call.in(0).elements()); }
 
-constexpr KernelEntry kSgd[] = {{"simd", DeviceKind::kCpu, sgd_simd}, {"ref", DeviceKind::kCpu, sgd_ref}};
-constexpr KernelEntry kAdam[] = {{"simd", DeviceKind::kCpu, adam_simd}, {"ref", DeviceKind::kCpu, adam_ref}};
+constexpr KernelEntry kSgd[] = {
+    {"cuda", DeviceKind::kCuda, sgd_cuda}, {"simd", DeviceKind::kCpu, sgd_simd}, {"ref", DeviceKind::kCpu, sgd_ref}};
+constexpr KernelEntry kAdam[] = {
+    {"cuda", DeviceKind::kCuda, adam_cuda}, {"simd", DeviceKind::kCpu, adam_simd}, {"ref", DeviceKind::kCpu, adam_ref}};
 constexpr std::uint8_t kSgdState[] = {0, 2};
 constexpr std::uint8_t kAdamState[] = {0, 2, 3};
 

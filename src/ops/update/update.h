@@ -10,7 +10,13 @@ namespace neap::ops {
 SgdStep sgd_step(const float* hyper, const float* clip, bool nesterov);
 AdamStep adam_step(const float* hyper, const float* clip, bool decoupled);
 
+[[gnu::weak]] Prepared sgd_cuda(const OpCall& call);
+[[gnu::weak]] Prepared adam_cuda(const OpCall& call);
+[[gnu::weak]] Prepared running_update_cuda(const OpCall& call);
 Prepared sgd_ref(const OpCall& call);
 Prepared adam_ref(const OpCall& call);
+
+// Elements a channel, from running_update's attribute `count`.
+std::int64_t running_count(const Attrs& attrs);
 
 }  // namespace neap::ops

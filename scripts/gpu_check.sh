@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# All that needs a GPU, in one go: tests of the CUDA kernels and device, then training on the GPU against the CPU.
+# usage: scripts/gpu_check.sh [FOLDER]      a folder with `neap` and `test_cuda` built before; without it they are built
+#   GPU_CHECK_PARTS="tests sanitizer train parity time": which parts; without it all but the sanitizer
+set -uo pipefail
+cd "$(dirname "$0")/.."
+parts=${GPU_CHECK_PARTS:-tests train parity time}
+folder=${1:-}
+failed=0
+
+if ! nvidia-smi -L; then
+  echo "there is no GPU that works on this machine" >&2
+  exit 1
+fi
+if [ -z "$folder" ]; then
+  folder=build
+  cmake -S . -B "$folder" -G Ninja --log-level=NOTICE -DNEAP_CUDA=ON || exit 1
+  ninja -C "$folder" neap test_cuda || exit 1
+fi
+
+fail() {
+  echo "FAILED: $*"
+  failed=1
+}
+
+run_tests() {
+  "$folder/test_cuda" --gtest_brief=1 || fail "test_cuda"
+}
+
+run_sanitizer() {
+  compute-sanitizer --tool memcheck --error-exitcode 9 "$folder/test_cuda" --gtest_brief=1 || fail "compute-sanitizer"
+}
+
+# Losses of 20 steps on GPU and CPU, and two runs on the GPU that must be the same to the bit.
+run_training() {
+  local model
+  for model in mlp cnn resnet18 resnet50 gpt-mini bert-mini gpt2 lstm-lm gru-lm; do
+    python3 scripts/gpu_compare.py "$folder/neap" "$model" || fail "$model"
+  done
+}
+
+# Losses against those of PyTorch that the tests keep.
+run_parity() {
+  local golden
+  for golden in tests/parity/golden/*.json; do
+    python3 tests/parity/compare.py "$golden" --run "$folder/neap" --device cuda || fail "$golden"
+  done
+}
+
+run_times() {
+  python3 scripts/gpu_compare.py "$folder/neap" --times
+}
+
+for part in $parts; do
+  echo "== $part"
+  case $part in
+    tests) run_tests ;;
+    sanitizer) run_sanitizer ;;
+    train) run_training ;;
+    parity) run_parity ;;
+    time) run_times ;;
+    *) fail "there is no part '$part'" ;;
+  esac
+done
+exit $failed

@@ -1,0 +1,177 @@
+// Every kernel that takes bf16, forward and backward, against the reference, which computes in f32 and rounds.
+#include <fmt/format.h>
+
+#include "graph/op.h"
+#include "mixed/mixed.h"
+#include "ops/op_check.h"
+
+namespace neap {
+namespace {
+
+TensorType f32(Shape shape) { return {DType::kF32, std::move(shape)}; }
+
+struct Case {
+  std::string op;
+  std::vector<TensorType> inputs;
+  Attrs attrs = {};
+  double tolerance = 1.0 / 64;
+};
+
+// The op, its gradient, and casts; behind it a product, so that the result may be bf16.
+Graph graph_of(const Case& c, std::map<std::string, HostTensor>& leaves) {
+  Builder g;
+  Values inputs;
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+    const std::string name = fmt::format("x{}", i);
+    inputs.push_back(g.input(name, c.inputs[i].dtype, c.inputs[i].shape));
+    leaves[name] = random_tensor(c.inputs[i], 100 + i, -1, 1, 5);
+  }
+  const Values outputs = g.add(c.op, inputs, c.attrs, "y");
+  const TensorType type = g.type(outputs[0]);
+  Values dy(outputs.size());
+  dy[0] = g.input("dy", type.dtype, type.shape);
+  leaves["dy"] = random_tensor(type, 900);
+  const Node node = g.graph().nodes.at(0);
+  if (node.op->gradient != nullptr && node.op->name != "linear_loss" && node.op->name != "batch_norm_apply") {
+    std::vector<bool> wanted;
+    for (const TensorType& t : c.inputs) wanted.push_back(t.dtype == DType::kF32);
+    GradientCall call{.g = g, .node = node, .dy = dy, .wanted = wanted};
+    node.op->gradient(call);
+  }
+  return g.take();
+}
+
+// All activations of products are bf16; of other ops those that are asked for.
+Graph narrowed(Graph graph, bool all) {
+  if (!all) return with_bf16(graph);
+  for (Tensor& t : graph.tensors) {
+    const bool is_large = t.type.shape.rank() > 1;
+    if (t.type.dtype == DType::kF32 && is_large) t.type.dtype = DType::kBF16;
+  }
+  return graph;
+}
+
+void check(const Case& c, bool all) {
+  std::map<std::string, HostTensor> leaves;
+  const Graph graph = narrowed(graph_of(c, leaves), all);
+  for (const Tensor& t : graph.tensors) {
+    if (t.producer || t.type.dtype != DType::kBF16) continue;
+    leaves[t.name] = random_tensor(t.type, 77);
+  }
+  const auto values = evaluate(graph, leaves, "ref");
+  for (const Node& node : graph.nodes) {
+    NodeCase n{.call = call_of(graph, node), .tolerance = c.tolerance};
+    if (node.op->view_offset != nullptr && node.op->view_offset(n.call).has_value()) continue;
+    for (const TensorId id : node.inputs) n.inputs.push_back(id ? &values[id.index] : nullptr);
+    for (const TensorId id : node.outputs) n.want.push_back(&values[id.index]);
+    n.what = fmt::format("{} of bf16 in {}", node.op->name, c.op);
+    check_node_on_cuda(n);
+  }
+}
+
+TEST(Bf16, Products) {
+  for (const std::int64_t rows : {8, 40, 200}) {
+    check({.op = "linear", .inputs = {f32({rows, 64}), f32({48, 64}), f32({48})}}, false);
+    check({.op = "linear", .inputs = {f32({2, rows, 72}), f32({72, 24})}, .attrs = {{"transposed", std::int64_t{1}}}},
+          false);
+  }
+  check({.op = "matmul", .inputs = {f32({3, 16, 40}), f32({3, 40, 24})}}, false);
+}
+
+TEST(Bf16, Attention) {
+  for (const std::int64_t length : {1, 16, 64, 100, 128, 200}) {
+    for (const std::int64_t causal : {0, 1}) {
+      check({.op = "attention",
+             .inputs = {f32({2, length, 3, 2, 64})},
+             .attrs = {{"causal", causal}},
+             .tolerance = 1.0 / 32},
+            false);
+    }
+  }
+}
+
+TEST(Bf16, AttentionOfGroups) {
+  check({.op = "attention",
+         .inputs = {f32({1, 70, 4, 64}), f32({1, 90, 2, 64}), f32({1, 90, 2, 64})},
+         .attrs = {{"causal", std::int64_t{1}}, {"causal_offset", std::int64_t{20}}},
+         .tolerance = 1.0 / 32},
+        false);
+}
+
+TEST(Bf16, Norms) {
+  for (const std::int64_t width : {8, 256, 264, 768, 2048}) {
+    const Case c{.op = "layer_norm", .inputs = {f32({37, width}), f32({width}), f32({width})}};
+    check(c, false);
+    check(c, true);
+  }
+}
+
+TEST(Bf16, Elementwise) {
+  for (const std::int64_t n : {1, 7, 64, 1000}) {
+    check({.op = "gelu", .inputs = {f32({3, n})}, .attrs = {{"approximate", std::string("tanh")}}}, true);
+    check({.op = "gelu", .inputs = {f32({3, n})}}, true);
+    check({.op = "add", .inputs = {f32({3, n}), f32({3, n})}}, true);
+    check({.op = "mul", .inputs = {f32({3, n}), f32({3, n})}}, true);
+  }
+}
+
+TEST(Bf16, Convolutions) {
+  const Attrs plain{
+      {"strides", Ints{1, 1}}, {"pads", Ints{1, 1, 1, 1}}, {"dilations", Ints{1, 1}}, {"groups", std::int64_t{1}}};
+  const Attrs strided{
+      {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}, {"dilations", Ints{1, 1}}, {"groups", std::int64_t{1}}};
+  const Attrs point{
+      {"strides", Ints{1, 1}}, {"pads", Ints{0, 0, 0, 0}}, {"dilations", Ints{1, 1}}, {"groups", std::int64_t{1}}};
+  check({.op = "conv", .inputs = {f32({2, 9, 9, 16}), f32({24, 3, 3, 16})}, .attrs = plain, .tolerance = 1.0 / 32},
+        false);
+  check({.op = "conv", .inputs = {f32({2, 12, 12, 3}), f32({16, 3, 3, 3})}, .attrs = strided, .tolerance = 1.0 / 32},
+        false);
+  check({.op = "conv", .inputs = {f32({2, 7, 7, 16}), f32({32, 1, 1, 16})}, .attrs = point, .tolerance = 1.0 / 32},
+        false);
+}
+
+TEST(Bf16, BatchNorm) {
+  for (const std::int64_t relu : {0, 1}) {
+    const Case c{.op = "batch_norm_apply",
+                 .inputs = {f32({5, 3, 3, 16}), f32({16}), f32({16}), f32({16}), f32({16}), f32({5, 3, 3, 16})},
+                 .attrs = {{"relu", relu}},
+                 .tolerance = 1.0 / 32};
+    check(c, true);
+  }
+  const TensorType large = f32({5, 3, 3, 16});
+  const TensorType channels = f32({16});
+  const TensorType mask = {DType::kBits, {5, 3, 3, 16}};
+  for (const std::int64_t relu : {0, 1}) {
+    check({.op = "batch_norm_grad",
+           .inputs = {large, large, channels, channels, channels, mask, channels},
+           .attrs = {{"relu", relu}},
+           .tolerance = 1.0 / 32},
+          true);
+  }
+  check({.op = "batch_stats", .inputs = {f32({700, 24})}, .tolerance = 1.0 / 64}, true);
+}
+
+TEST(Bf16, MaxPool) {
+  check({.op = "max_pool",
+         .inputs = {f32({2, 9, 9, 16})},
+         .attrs = {{"kernel", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}}},
+        true);
+}
+
+TEST(Bf16, LongSums) {
+  check({.op = "linear", .inputs = {f32({2048, 64}), f32({64, 64})}, .tolerance = 1.0 / 16}, false);
+}
+
+TEST(Bf16, Lstm) {
+  check({.op = "lstm_chunk",
+         .inputs = {f32({6, 4, 24}), f32({64, 24}), f32({64, 16}), f32({64}), f32({64})},
+         .tolerance = 1.0 / 32},
+        false);
+}
+
+TEST(Bf16, Loss) {
+  check({.op = "linear_loss", .inputs = {f32({300, 32}), f32({64, 32}), f32({64}), {DType::kI64, {300}}}}, false);
+}
+
+}  // namespace
+}  // namespace neap

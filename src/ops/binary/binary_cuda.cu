@@ -1,0 +1,133 @@
+#include "device/cuda/map.cuh"
+#include "ops/binary/binary.h"
+#include "ops/cuda_kernel.h"
+#include "ops/elementwise/broadcast.cuh"
+#include "ops/elementwise/broadcast.h"
+
+namespace neap::ops {
+namespace {
+
+__device__ float floored_rest(float a, float b) {
+  const float r = fmodf(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : copysignf(r, b);
+}
+
+__device__ float value(BinaryFn fn, float a, float b) {
+  switch (fn) {
+    case BinaryFn::kAdd: return a + b;
+    case BinaryFn::kSub: return a - b;
+    case BinaryFn::kMul: return a * b;
+    case BinaryFn::kDiv: return a / b;
+    case BinaryFn::kMin: return a != a || b != b ? NAN : fminf(a, b);
+    case BinaryFn::kMax: return a != a || b != b ? NAN : fmaxf(a, b);
+    case BinaryFn::kMod: return floored_rest(a, b);
+    case BinaryFn::kFmod: return fmodf(a, b);
+    default: return powf(a, b);
+  }
+}
+
+__device__ bool holds(BinaryFn fn, float a, float b) {
+  switch (fn) {
+    case BinaryFn::kEqual: return a == b;
+    case BinaryFn::kLess: return a < b;
+    case BinaryFn::kLessOrEqual: return a <= b;
+    case BinaryFn::kGreater: return a > b;
+    default: return a >= b;
+  }
+}
+
+__device__ float gradient(BinaryGradFn fn, float dy, float p, float q) {
+  switch (fn) {
+    case BinaryGradFn::kDivisor: return -dy * p / q;
+    case BinaryGradFn::kBase: return q == 0 ? 0 : dy * q * powf(p, q - 1);
+    case BinaryGradFn::kExponent: return p == 0 && isfinite(q) ? 0 : dy * q * logf(p);
+    case BinaryGradFn::kMin: return p == q ? dy / 2 : p < q ? dy : 0;
+    default: return p == q ? dy / 2 : p > q ? dy : 0;
+  }
+}
+
+struct Added {
+  __device__ float operator()(float a, float b) const { return a + b; }
+};
+struct Multiplied {
+  __device__ float operator()(float a, float b) const { return a * b; }
+};
+
+template <class T, class A, class B>
+void run_plain(const Buffers& b, cudaStream_t stream, BinaryFn fn, std::int64_t n) {
+  if (fn == BinaryFn::kAdd) return map2("add", n, b.out<T>(0), b.in<A>(0), b.in<B>(1), Added(), stream);
+  map2("mul", n, b.out<T>(0), b.in<A>(0), b.in<B>(1), Multiplied(), stream);
+}
+
+// Sums and products of two tensors of one shape, f32 or bf16 each.
+Prepared plain(const OpCall& call, BinaryFn fn) {
+  const bool is_it = (fn == BinaryFn::kAdd || fn == BinaryFn::kMul) && call.shape(0) == call.shape(1);
+  const int types = (call.in(0).dtype == DType::kBF16 ? 1 : 0) + (call.in(1).dtype == DType::kBF16 ? 2 : 0) +
+                    (call.outputs[0].dtype == DType::kBF16 ? 4 : 0);
+  if (!is_it || types == 1 + 2 || types == 4) return Declined{"not two tensors of one shape"};
+  return cuda_kernel([fn, types, n = call.in(0).elements()](const Buffers& b, cudaStream_t stream) {
+    switch (types) {
+      case 0: return run_plain<float, float, float>(b, stream, fn, n);
+      case 1: return run_plain<float, Bf16, float>(b, stream, fn, n);
+      case 2: return run_plain<float, float, Bf16>(b, stream, fn, n);
+      case 5: return run_plain<Bf16, Bf16, float>(b, stream, fn, n);
+      case 6: return run_plain<Bf16, float, Bf16>(b, stream, fn, n);
+      default: return run_plain<Bf16, Bf16, Bf16>(b, stream, fn, n);
+    }
+  });
+}
+
+void run_value(const Buffers& b, cudaStream_t stream, BinaryFn fn, const BroadcastPlan& plan) {
+  const auto* x = b.in<float>(0);
+  const auto* y = b.in<float>(1);
+  auto* out = b.out<float>(0);
+  each("binary", plan.count, stream, [=] __device__(std::int64_t i) {
+    const BroadcastPlaces<2> places = broadcast_places<2>(plan, i);
+    out[i] = value(fn, x[places.at[0]], y[places.at[1]]);
+  });
+}
+
+void run_comparison(const Buffers& b, cudaStream_t stream, BinaryFn fn, const BroadcastPlan& plan) {
+  const auto* x = b.in<float>(0);
+  const auto* y = b.in<float>(1);
+  auto* out = b.out<std::uint8_t>(0);
+  each("comparison", plan.count, stream, [=] __device__(std::int64_t i) {
+    const BroadcastPlaces<2> places = broadcast_places<2>(plan, i);
+    out[i] = holds(fn, x[places.at[0]], y[places.at[1]]) ? 1 : 0;
+  });
+}
+
+void run_gradient(const Buffers& b, cudaStream_t stream, BinaryGradFn fn, const BroadcastPlan& plan) {
+  const auto* dy = b.in<float>(0);
+  const auto* p = b.in<float>(1);
+  const auto* q = b.in<float>(2);
+  auto* out = b.out<float>(0);
+  each("binary_grad", plan.count, stream, [=] __device__(std::int64_t i) {
+    const BroadcastPlaces<3> places = broadcast_places<3>(plan, i);
+    out[i] = gradient(fn, dy[places.at[0]], p[places.at[1]], q[places.at[2]]);
+  });
+}
+
+}  // namespace
+
+Prepared binary_cuda(const OpCall& call) {
+  const BinaryFn fn = binary_fn(call);
+  const auto is_float = [](const TensorType& t) { return t.dtype == DType::kF32 || t.dtype == DType::kBF16; };
+  if (is_float(call.in(0)) && is_float(call.in(1)) && is_float(call.outputs[0])) {
+    if (Prepared made = plain(call, fn); std::holds_alternative<std::unique_ptr<Kernel>>(made)) return made;
+  }
+  if (call.in(0).dtype != DType::kF32 || call.in(1).dtype != DType::kF32) return Declined{"f32 only"};
+  if (call.outputs[0].dtype == DType::kBF16) return Declined{"f32 only"};
+  return cuda_kernel([fn, plan = broadcast_plan(call.outputs[0].shape, {call.shape(0), call.shape(1)})](
+                         const Buffers& b, cudaStream_t stream) {
+    fn >= BinaryFn::kEqual ? run_comparison(b, stream, fn, plan) : run_value(b, stream, fn, plan);
+  });
+}
+
+Prepared binary_grad_cuda(const OpCall& call) {
+  return cuda_kernel([fn = binary_grad_fn(call),
+                      plan = broadcast_plan(call.outputs[0].shape, {call.shape(0), call.shape(1), call.shape(2)})](
+                         const Buffers& b, cudaStream_t stream) { run_gradient(b, stream, fn, plan); });
+}
+
+}  // namespace neap::ops

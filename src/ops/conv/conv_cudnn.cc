@@ -1,0 +1,202 @@
+// Convolutions by cuDNN, channels last, f32 without TF32, or bf16 with sums in f32. The algorithm is the first of the
+// library's own ranking that is deterministic and takes a bounded workspace; it is chosen by shape, never by timing.
+#include <cudnn.h>
+#include <fmt/format.h>
+
+#include "core/bytes.h"
+#include "neap/error.h"
+#include "ops/conv/conv.h"
+#include "ops/convert_kernel.h"
+#include "ops/cuda_kernel.h"
+#include "ops/reduce/columns_cuda.h"
+
+namespace neap::ops {
+namespace {
+
+constexpr std::size_t kMostWorkspace = 256 * static_cast<std::size_t>(kMiB);
+
+void check(cudnnStatus_t status, const char* call) {
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  throw DeviceError(fmt::format("{} failed: {}", call, cudnnGetErrorString(status)));
+}
+
+struct Delete {
+  void operator()(cudnnTensorStruct* p) const { cudnnDestroyTensorDescriptor(p); }
+  void operator()(cudnnFilterStruct* p) const { cudnnDestroyFilterDescriptor(p); }
+  void operator()(cudnnConvolutionStruct* p) const { cudnnDestroyConvolutionDescriptor(p); }
+};
+
+struct Descriptors {
+  std::unique_ptr<cudnnTensorStruct, Delete> x, y;
+  std::unique_ptr<cudnnFilterStruct, Delete> w;
+  std::unique_ptr<cudnnConvolutionStruct, Delete> conv;
+
+  explicit Descriptors(const ConvShape& s) {
+    const cudnnDataType_t type = s.type == DType::kBF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+    x = tensor(type, s.n, s.c, s.h, s.w);
+    y = tensor(type, s.n, s.o, s.oh, s.ow);
+    cudnnFilterDescriptor_t filter = nullptr;
+    check(cudnnCreateFilterDescriptor(&filter), "cudnnCreateFilterDescriptor");
+    w.reset(filter);
+    const Window& k = s.window;
+    check(cudnnSetFilter4dDescriptor(filter, type, CUDNN_TENSOR_NHWC, number(s.o), number(s.c / s.groups),
+                                     number(k.h.kernel), number(k.w.kernel)),
+          "cudnnSetFilter4dDescriptor");
+    cudnnConvolutionDescriptor_t made = nullptr;
+    check(cudnnCreateConvolutionDescriptor(&made), "cudnnCreateConvolutionDescriptor");
+    conv.reset(made);
+    check(cudnnSetConvolution2dDescriptor(made, number(k.h.pad_begin), number(k.w.pad_begin), number(k.h.stride),
+                                          number(k.w.stride), number(k.h.dilation), number(k.w.dilation),
+                                          CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
+          "cudnnSetConvolution2dDescriptor");
+    const cudnnMathType_t math = s.type == DType::kBF16 ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH;
+    check(cudnnSetConvolutionMathType(made, math), "cudnnSetConvolutionMathType");
+    check(cudnnSetConvolutionGroupCount(made, number(s.groups)), "cudnnSetConvolutionGroupCount");
+  }
+
+ private:
+  static int number(std::int64_t v) { return static_cast<int>(v); }
+  static std::unique_ptr<cudnnTensorStruct, Delete> tensor(cudnnDataType_t type, std::int64_t n, std::int64_t c,
+                                                           std::int64_t h, std::int64_t w) {
+    cudnnTensorDescriptor_t made = nullptr;
+    check(cudnnCreateTensorDescriptor(&made), "cudnnCreateTensorDescriptor");
+    std::unique_ptr<cudnnTensorStruct, Delete> out(made);
+    check(cudnnSetTensor4dDescriptor(made, CUDNN_TENSOR_NHWC, type, number(n), number(c), number(h), number(w)),
+          "cudnnSetTensor4dDescriptor");
+    return out;
+  }
+};
+
+template <class Perf>
+const Perf* first_usable(const Perf* found, int count, DType type) {
+  for (int i = 0; i < count; ++i) {
+    const bool fits = found[i].status == CUDNN_STATUS_SUCCESS && found[i].memory <= kMostWorkspace;
+    const bool is_exact = type == DType::kBF16 || found[i].mathType != CUDNN_TENSOR_OP_MATH;
+    if (fits && found[i].determinism == CUDNN_DETERMINISTIC && is_exact) return &found[i];
+  }
+  return nullptr;
+}
+
+constexpr int kCandidates = 16;
+
+class CudnnConv : public Kernel {
+ public:
+  CudnnConv(const ConvShape& s, int algorithm, std::size_t workspace)
+      : d_(s), algorithm_(algorithm), workspace_(workspace) {}
+  std::int64_t workspace_bytes() const override { return static_cast<std::int64_t>(workspace_); }
+  std::string numerics() const override { return fmt::format("algorithm {}", algorithm_); }
+
+ protected:
+  static constexpr float kOne = 1;
+  static constexpr float kZero = 0;
+  Descriptors d_;
+  int algorithm_;
+  std::size_t workspace_;
+};
+
+class ForwardConv final : public CudnnConv {
+ public:
+  ForwardConv(const ConvShape& s, bool bias, int algorithm, std::size_t workspace)
+      : CudnnConv(s, algorithm, workspace), rows_(s.n * s.oh * s.ow), channels_(s.o), bias_(bias) {}
+  void launch(const Buffers& b, Stream& stream) override {
+    check(cudnnConvolutionForward(CudaContext::get().cudnn(), &kOne, d_.x.get(), b.inputs[0], d_.w.get(), b.inputs[1],
+                                  d_.conv.get(), static_cast<cudnnConvolutionFwdAlgo_t>(algorithm_), b.workspace,
+                                  workspace_, &kZero, d_.y.get(), b.outputs[0]),
+          "cudnnConvolutionForward");
+    if (bias_) add_to_rows_cuda(b.out<float>(0), b.in<float>(2), rows_, channels_, handle_of(stream));
+  }
+
+ private:
+  std::int64_t rows_, channels_;
+  bool bias_;
+};
+
+class WeightConv final : public CudnnConv {
+ public:
+  WeightConv(const ConvShape& s, int algorithm, std::size_t workspace)
+      : CudnnConv(s, algorithm, workspace), columns_(s.n * s.oh * s.ow, s.o) {
+    if (s.type == DType::kBF16) narrow_ = s.o * s.window.h.kernel * s.window.w.kernel * (s.c / s.groups);
+  }
+  std::int64_t workspace_bytes() const override {
+    if (narrow_ > 0) return align_up(CudnnConv::workspace_bytes(), 256) + byte_size(DType::kBF16, narrow_);
+    return std::max(CudnnConv::workspace_bytes(), columns_.bytes(1));
+  }
+  void launch(const Buffers& b, Stream& stream) override {
+    std::byte* dw = narrow_ > 0 ? b.workspace + align_up(CudnnConv::workspace_bytes(), 256) : b.outputs[0];
+    check(cudnnConvolutionBackwardFilter(CudaContext::get().cudnn(), &kOne, d_.x.get(), b.inputs[0], d_.y.get(),
+                                         b.inputs[1], d_.conv.get(),
+                                         static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm_), b.workspace,
+                                         workspace_, &kZero, d_.w.get(), dw),
+          "cudnnConvolutionBackwardFilter");
+    if (narrow_ > 0) return widen_cuda(dw, b.out<float>(0), narrow_, stream);
+    auto* bias = wanted_out<float>(b, 1);
+    if (bias != nullptr) column_sums_cuda(columns_, b.in<float>(1), nullptr, bias, b.workspace, handle_of(stream));
+  }
+
+ private:
+  ColumnParts columns_;
+  std::int64_t narrow_ = 0;  // elements of dw that the library makes in bf16
+};
+
+class DataConv final : public CudnnConv {
+ public:
+  using CudnnConv::CudnnConv;
+  void launch(const Buffers& b, Stream& /*stream*/) override {
+    check(
+        cudnnConvolutionBackwardData(CudaContext::get().cudnn(), &kOne, d_.w.get(), b.inputs[1], d_.y.get(),
+                                     b.inputs[0], d_.conv.get(), static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm_),
+                                     b.workspace, workspace_, &kZero, d_.x.get(), b.outputs[0]),
+        "cudnnConvolutionBackwardData");
+  }
+};
+
+// Why cuDNN's plain interface cannot do it.
+const char* reason_against(const ConvShape& s) {
+  const auto is_even = [](const WindowAxis& a) { return a.pad_begin == a.pad_end && a.pad_begin >= 0; };
+  if (s.is_volume) return "volumes";
+  if (!is_even(s.window.h) || !is_even(s.window.w)) return "padding that differs at both ends";
+  if (s.n == 0 || s.c == 0 || s.o == 0 || s.oh == 0 || s.ow == 0) return "nothing to convolve";
+  return nullptr;
+}
+
+constexpr const char* kNone = "cuDNN has no deterministic algorithm for it";
+
+}  // namespace
+
+Prepared conv_forward_cudnn(const ConvShape& s, bool with_bias) {
+  if (const char* why = reason_against(s)) return Declined{why};
+  const Descriptors d(s);
+  cudnnConvolutionFwdAlgoPerf_t found[kCandidates];
+  int count = 0;
+  const cudnnStatus_t status = cudnnGetConvolutionForwardAlgorithm_v7(
+      CudaContext::get().cudnn(), d.x.get(), d.w.get(), d.conv.get(), d.y.get(), kCandidates, &count, found);
+  const auto* chosen = status == CUDNN_STATUS_SUCCESS ? first_usable(found, count, s.type) : nullptr;
+  if (chosen == nullptr) return Declined{kNone};
+  return std::make_unique<ForwardConv>(s, with_bias, chosen->algo, chosen->memory);
+}
+
+Prepared conv_weight_cudnn(const ConvShape& s) {
+  if (const char* why = reason_against(s)) return Declined{why};
+  const Descriptors d(s);
+  cudnnConvolutionBwdFilterAlgoPerf_t found[kCandidates];
+  int count = 0;
+  const cudnnStatus_t status = cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+      CudaContext::get().cudnn(), d.x.get(), d.y.get(), d.conv.get(), d.w.get(), kCandidates, &count, found);
+  const auto* chosen = status == CUDNN_STATUS_SUCCESS ? first_usable(found, count, s.type) : nullptr;
+  if (chosen == nullptr) return Declined{kNone};
+  return std::make_unique<WeightConv>(s, chosen->algo, chosen->memory);
+}
+
+Prepared conv_data_cudnn(const ConvShape& s) {
+  if (const char* why = reason_against(s)) return Declined{why};
+  const Descriptors d(s);
+  cudnnConvolutionBwdDataAlgoPerf_t found[kCandidates];
+  int count = 0;
+  const cudnnStatus_t status = cudnnGetConvolutionBackwardDataAlgorithm_v7(
+      CudaContext::get().cudnn(), d.w.get(), d.y.get(), d.conv.get(), d.x.get(), kCandidates, &count, found);
+  const auto* chosen = status == CUDNN_STATUS_SUCCESS ? first_usable(found, count, s.type) : nullptr;
+  if (chosen == nullptr) return Declined{kNone};
+  return std::make_unique<DataConv>(s, chosen->algo, chosen->memory);
+}
+
+}  // namespace neap::ops

@@ -1,0 +1,24 @@
+// A kernel for f32, run on tensors some of which are bf16: those are widened into the workspace before, and narrowed
+// from there afterwards. What it computes is the meaning of an op on bf16: f32 inside, rounded once at the end.
+#pragma once
+
+#include <functional>
+
+#include "ops/kernel.h"
+
+namespace neap {
+
+bool has_bf16(const OpCall& call);
+// The types are those that the op's own shape rule gives.
+bool is_native(const OpCall& call);
+// bf16 as f32.
+OpCall widened(const OpCall& call);
+
+// `inner` was prepared for widened(call).
+std::shared_ptr<Kernel> converting_kernel(const OpCall& call, std::shared_ptr<Kernel> inner, DeviceKind device);
+
+// On CUDA.
+[[gnu::weak]] void widen_cuda(const std::byte* from, float* to, std::int64_t n, Stream& stream);
+[[gnu::weak]] void narrow_cuda(const float* from, std::byte* to, std::int64_t n, Stream& stream);
+
+}  // namespace neap

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "ops/kernel.h"
+
+namespace neap::ops {
+
+// The attributes of a call.
+struct DropoutDraw {
+  std::uint64_t key;
+  float p;
+  float scale;  // of what stays
+  std::int64_t n;
+
+  explicit DropoutDraw(const OpCall& call);
+};
+
+[[gnu::weak]] Prepared dropout_cuda(const OpCall& call);
+
+}  // namespace neap::ops

@@ -1,0 +1,248 @@
+// Pools: a thread an element of the result. Gradients gather from the windows that an element lies in, in their order.
+#include "device/cuda/floats.cuh"
+#include "device/cuda/launch.cuh"
+#include "ops/cuda_kernel.h"
+#include "ops/pool/pool_windows.h"
+
+namespace neap::ops {
+namespace {
+
+// Positions along an axis fit 32 bits, whose division takes a fraction of the time that 64 do.
+struct Axis {
+  int kernel, stride, pad_begin, pad_end, dilation;
+  int in, out;
+};
+
+Axis axis_of(const WindowAxis& a, std::int64_t in, std::int64_t out) {
+  return {static_cast<int>(a.kernel),  static_cast<int>(a.stride),   static_cast<int>(a.pad_begin),
+          static_cast<int>(a.pad_end), static_cast<int>(a.dilation), static_cast<int>(in),
+          static_cast<int>(out)};
+}
+
+struct Shape3 {
+  Axis d, h, w;
+  std::int64_t n, c;
+  PoolCount count;
+
+  explicit Shape3(const PoolWindows& p)
+      : d(axis_of(p.window.d, p.in.d, p.out.d)),
+        h(axis_of(p.window.h, p.in.h, p.out.h)),
+        w(axis_of(p.window.w, p.in.w, p.out.w)),
+        n(p.n),
+        c(p.c),
+        count(p.count) {}
+};
+
+__device__ int source(const Axis& a, int o, int k) { return o * a.stride - a.pad_begin + k * a.dilation; }
+
+struct At {
+  std::int64_t n;
+  int d, h, w;
+  std::int64_t c;
+};
+
+template <class Index>
+__device__ At split(Index d, Index h, Index w, Index channels, Index i) {
+  const Index pixel = i / channels;
+  const Index row = pixel / w;
+  const Index slab = row / h;
+  const Index image = slab / d;
+  return {static_cast<std::int64_t>(image), static_cast<int>(slab - image * d), static_cast<int>(row - slab * h),
+          static_cast<int>(pixel - row * w), static_cast<std::int64_t>(i - pixel * channels)};
+}
+
+__device__ At place(int d, int h, int w, std::int64_t channels, std::int64_t i) {
+  if (i >= (std::int64_t{1} << 31)) return split<std::int64_t>(d, h, w, channels, i);
+  return split<std::uint32_t>(d, h, w, static_cast<std::uint32_t>(channels), static_cast<std::uint32_t>(i));
+}
+
+// f(tap, element of x) for the taps of an output position that lie inside.
+template <class F>
+__device__ void each_inside(const Shape3& s, const At& o, F f) {
+  for (int kd = 0; kd < s.d.kernel; ++kd) {
+    const int d = source(s.d, o.d, kd);
+    if (d < 0 || d >= s.d.in) continue;
+    for (int kh = 0; kh < s.h.kernel; ++kh) {
+      const int h = source(s.h, o.h, kh);
+      if (h < 0 || h >= s.h.in) continue;
+      for (int kw = 0; kw < s.w.kernel; ++kw) {
+        const int w = source(s.w, o.w, kw);
+        if (w < 0 || w >= s.w.in) continue;
+        f((kd * s.h.kernel + kh) * s.w.kernel + kw, (((o.n * s.d.in + d) * s.h.in + h) * s.w.in + w) * s.c + o.c);
+      }
+    }
+  }
+}
+
+// The output position whose tap k is input position i; -1: none.
+__device__ int target(const Axis& a, int i, int k) {
+  const int at = i + a.pad_begin - k * a.dilation;
+  return at >= 0 && at % a.stride == 0 && at / a.stride < a.out ? at / a.stride : -1;
+}
+
+// f(tap, position) for the windows that element i of x lies in; later taps belong to earlier windows.
+template <class F>
+__device__ void each_window(const Shape3& s, const At& i, F f) {
+  for (int kd = s.d.kernel - 1; kd >= 0; --kd) {
+    const int d = target(s.d, i.d, kd);
+    if (d < 0) continue;
+    for (int kh = s.h.kernel - 1; kh >= 0; --kh) {
+      const int h = target(s.h, i.h, kh);
+      if (h < 0) continue;
+      for (int kw = s.w.kernel - 1; kw >= 0; --kw) {
+        const int w = target(s.w, i.w, kw);
+        if (w >= 0) f((kd * s.h.kernel + kh) * s.w.kernel + kw, At{i.n, d, h, w, i.c});
+      }
+    }
+  }
+}
+
+__device__ At place_in(const Shape3& s, std::int64_t i) { return place(s.d.in, s.h.in, s.w.in, s.c, i); }
+__device__ At place_out(const Shape3& s, std::int64_t i) { return place(s.d.out, s.h.out, s.w.out, s.c, i); }
+__device__ std::int64_t element(const Shape3& s, const At& o) {
+  return (((o.n * s.d.out + o.d) * s.h.out + o.h) * s.w.out + o.w) * s.c + o.c;
+}
+
+__device__ int taps(const Axis& a, int o, PoolCount count) {
+  if (count == PoolCount::kAll) return a.kernel;
+  int inside = 0;
+  for (int k = 0; k < a.kernel; ++k) {
+    const int at = source(a, o, k);
+    inside += count == PoolCount::kPadded ? at < a.in + a.pad_end : at >= 0 && at < a.in;
+  }
+  return inside;
+}
+
+__device__ float divisor(const Shape3& s, const At& o) {
+  const int count = taps(s.d, o.d, s.count) * taps(s.h, o.h, s.count) * taps(s.w, o.w, s.count);
+  return static_cast<float>(count > 1 ? count : 1);
+}
+
+std::int64_t outputs(const Shape3& s) { return s.n * s.d.out * s.h.out * s.w.out * s.c; }
+std::int64_t inputs(const Shape3& s) { return s.n * s.d.in * s.h.in * s.w.in * s.c; }
+
+template <class T, class Tap>
+void run_max(const Buffers& b, cudaStream_t stream, const Shape3& s) {
+  const auto* x = b.in<T>(0);
+  auto* y = b.out<T>(0);
+  auto* index = b.out<Tap>(1);
+  each("max_pool", outputs(s), stream, [=] __device__(std::int64_t i) {
+    float best = -INFINITY;
+    int best_tap = -1;
+    each_inside(s, place_out(s, i), [&](int tap, std::int64_t at) {
+      const float v = widen(x[at]);
+      if (best_tap >= 0 && !(v > best) && v == v) return;
+      best = v;
+      best_tap = tap;
+    });
+    y[i] = narrow<T>(best);
+    if (index != nullptr) index[i] = static_cast<Tap>(best_tap > 0 ? best_tap : 0);
+  });
+}
+
+template <class T, class Tap>
+void run_max_grad(const Buffers& b, cudaStream_t stream, const Shape3& s) {
+  const auto* dy = b.in<T>(0);
+  const auto* index = b.in<Tap>(1);
+  auto* dx = b.out<T>(0);
+  each("max_pool_grad", inputs(s), stream, [=] __device__(std::int64_t i) {
+    float sum = 0;
+    each_window(s, place_in(s, i), [&](int tap, const At& o) {
+      const std::int64_t at = element(s, o);
+      if (index[at] == tap) sum += widen(dy[at]);
+    });
+    dx[i] = narrow<T>(sum);
+  });
+}
+
+void run_average(const Buffers& b, cudaStream_t stream, const Shape3& s) {
+  const auto* x = b.in<float>(0);
+  auto* y = b.out<float>(0);
+  each("average_pool", outputs(s), stream, [=] __device__(std::int64_t i) {
+    float sum = 0;
+    const At o = place_out(s, i);
+    each_inside(s, o, [&](int, std::int64_t at) { sum += x[at]; });
+    y[i] = sum / divisor(s, o);
+  });
+}
+
+void run_average_grad(const Buffers& b, cudaStream_t stream, const Shape3& s) {
+  const auto* dy = b.in<float>(0);
+  auto* dx = b.out<float>(0);
+  each("average_pool_grad", inputs(s), stream, [=] __device__(std::int64_t i) {
+    float sum = 0;
+    each_window(s, place_in(s, i), [&](int, const At& o) { sum += dy[element(s, o)] / divisor(s, o); });
+    dx[i] = sum;
+  });
+}
+
+void run_global(const Buffers& b, cudaStream_t stream, const GlobalShape& s) {
+  const auto* x = b.in<float>(0);
+  auto* y = b.out<float>(0);
+  each("global_average_pool", s.n * s.c, stream, [=] __device__(std::int64_t i) {
+    const float* image = x + i / s.c * s.rows * s.c + i % s.c;
+    float sum = 0;
+    for (std::int64_t r = 0; r < s.rows; ++r) sum += image[r * s.c];
+    y[i] = sum / static_cast<float>(s.rows);
+  });
+}
+
+void run_global_grad(const Buffers& b, cudaStream_t stream, const GlobalShape& s) {
+  const auto* dy = b.in<float>(0);
+  auto* dx = b.out<float>(0);
+  each("global_average_pool_grad", s.n * s.rows * s.c, stream,
+       [=] __device__(std::int64_t i) { dx[i] = dy[i / (s.rows * s.c) * s.c + i % s.c] / static_cast<float>(s.rows); });
+}
+
+Shape3 forward_shape(const OpCall& call) {
+  return Shape3(PoolWindows(call.shape(0), call.outputs[0].shape, call.attrs));
+}
+Shape3 backward_shape(const OpCall& call) {
+  return Shape3(PoolWindows(call.outputs[0].shape, call.shape(0), call.attrs));
+}
+
+constexpr const char* kMixture = "a mixture of types";
+
+}  // namespace
+
+Prepared max_pool_cuda(const OpCall& call) {
+  const bool wide = tap_type(call.attrs) == DType::kI32;
+  const bool is_bf16 = call.in(0).dtype == DType::kBF16;
+  if (is_bf16 && (wide || call.outputs[0].dtype != DType::kBF16)) return Declined{kMixture};
+  return cuda_kernel([s = forward_shape(call), wide, is_bf16](const Buffers& b, cudaStream_t stream) {
+    if (is_bf16) return run_max<Bf16, std::uint8_t>(b, stream, s);
+    wide ? run_max<float, std::int32_t>(b, stream, s) : run_max<float, std::uint8_t>(b, stream, s);
+  });
+}
+
+Prepared max_pool_grad_cuda(const OpCall& call) {
+  const bool wide = tap_type(call.attrs) == DType::kI32;
+  const bool is_bf16 = call.in(0).dtype == DType::kBF16;
+  if (is_bf16 && (wide || call.outputs[0].dtype != DType::kBF16)) return Declined{kMixture};
+  return cuda_kernel([s = backward_shape(call), wide, is_bf16](const Buffers& b, cudaStream_t stream) {
+    if (is_bf16) return run_max_grad<Bf16, std::uint8_t>(b, stream, s);
+    wide ? run_max_grad<float, std::int32_t>(b, stream, s) : run_max_grad<float, std::uint8_t>(b, stream, s);
+  });
+}
+
+Prepared average_pool_cuda(const OpCall& call) {
+  return cuda_kernel([s = forward_shape(call)](const Buffers& b, cudaStream_t stream) { run_average(b, stream, s); });
+}
+
+Prepared average_pool_grad_cuda(const OpCall& call) {
+  return cuda_kernel(
+      [s = backward_shape(call)](const Buffers& b, cudaStream_t stream) { run_average_grad(b, stream, s); });
+}
+
+Prepared global_average_pool_cuda(const OpCall& call) {
+  return cuda_kernel(
+      [s = global_shape(call.shape(0))](const Buffers& b, cudaStream_t stream) { run_global(b, stream, s); });
+}
+
+Prepared global_average_pool_grad_cuda(const OpCall& call) {
+  return cuda_kernel([s = global_shape(call.outputs[0].shape)](const Buffers& b, cudaStream_t stream) {
+    run_global_grad(b, stream, s);
+  });
+}
+
+}  // namespace neap::ops
