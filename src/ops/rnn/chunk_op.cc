@@ -278,6 +278,7 @@ Prepared chunk_on_cuda(ChunkFamily family, const OpCall& call) {
 
 Prepared chunk_grad_on_cuda(ChunkFamily family, const OpCall& call) {
   if (chunk_grad_cuda == nullptr) return not_linked();
+  if (family != ChunkFamily::kRnn && !keeps_gates(call.attrs)) return Declined{"gates are made again on the CPU only"};
   const auto type = product_type(call, {ChunkGradIn::kX, ChunkGradIn::kWIh, ChunkGradIn::kWHh});
   if (!type) return Declined{kMixture};
   return chunk_grad_cuda(backward_shape(family, call), *type, call.has(ChunkGradIn::kDWIh),
