@@ -1,95 +1,94 @@
 #!/usr/bin/env python3
-"""Recomputation below store-all: model x budget x policy, steps timed in turns. Standard library only.
+"""Recomputation below store-all: model x budget x policy, by `neap compare`, which lets all policies take step by step in turn.
+Standard library only.
 
-  bench/checkpointing.py                                  every model, budget and policy; the table goes to stdout
-  bench/checkpointing.py --only gpt-mini --budgets 50%    less of it
-  bench/checkpointing.py --policies oracle --rounds 5
+  bench/checkpointing.py                                  every model, budget and policy: its section in bench/RESULTS.md
+  bench/checkpointing.py --only gpt-mini --budgets 50%    less of it; stdout only
+  bench/checkpointing.py --rows FILE                      keeps every row, so that a run in pieces makes one table
 
-Each round runs store-all and every policy once, in processes of their own, so that what disturbs one disturbs all; a ratio is the
-median over rounds of a policy's median step over store-all's in the same round. A share below a policy's minimum counts as
-min+5%. "hash" says whether the weights are those of store-all to the bit after all steps; "bound" is the arena over the most
-bytes alive at one time.
+A ratio is the median over the steps from the 31st on of a policy's step over store-all's step of the same turn. Shares are of what
+storing everything takes beside the state; one below the minimum counts as min+5%. All policies get the same bytes; "-" means
+that a policy's smallest plan is larger. "weights" says whether they are those of store-all to the bit after all steps.
 """
 import argparse
 import json
 import pathlib
-import statistics
 import subprocess
 import sys
 
-NEAP = pathlib.Path(__file__).resolve().parent.parent / "build" / "neap"
+import run
+
+MARKS = ("<!-- checkpointing.py begins -->", "<!-- checkpointing.py ends -->")
+# Small batches, so that a step is some 100 ms.
 MODELS = {
-    "resnet18": ["resnet18"],
+    "resnet18": ["resnet18", "--image", "64", "--batch", "2"],
     "resnet50": ["resnet50", "--image", "64", "--batch", "8"],
-    "gpt-mini": ["gpt-mini:dropout=0.1"],
-    "bert-mini": ["bert-mini:dropout=0.1"],
-    "lstm-lm": ["lstm-lm:dropout=0.1"],
-    "gru-lm": ["gru-lm:dropout=0.1"],
-    "resnet20": ["resnet20"],
-    "cnn": ["cnn"],
-    "mlp": ["mlp"],
+    "gpt-mini": ["gpt-mini:dropout=0.1", "--batch", "2"],
+    "bert-mini": ["bert-mini:dropout=0.1", "--batch", "4"],
+    "lstm-lm": ["lstm-lm:dropout=0.1", "--batch", "8"],
 }
-JUDGED = ["resnet18", "resnet50", "gpt-mini", "bert-mini", "lstm-lm"]
 BUDGETS = ["75%", "50%", "35%", "25%", "min+5%"]
-POLICIES = ["oracle", "every-layer", "sqrt", "greedy", "dtr"]
-MIB = 2**20
+POLICIES = ["adaptive", "oracle", "every-layer", "sqrt", "greedy", "dtr"]
 
 
-def call(verb, model, *flags):
-    done = subprocess.run([NEAP, verb, *MODELS[model], *flags, "--json", "-"], capture_output=True, text=True)
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    if not lines or done.returncode not in (0, 3):
-        sys.exit(f"neap {verb} {model} {' '.join(flags)}: {done.stderr.strip()}")
-    return lines
+def compare(neap, model, budget, policies, steps):
+    command = [neap, "compare", *MODELS[model], "--budgets", budget, "--policies", ",".join(policies), "--steps", str(steps), "--json", "-"]
+    rows = [json.loads(line) for line in run.call(command, run.environment()).splitlines()]
+    for row in rows:
+        row.pop("all_step_ms", None)
+        row.update(model=model, budget=budget)
+    return rows
 
 
-def plan_of(model, policy, budget):
-    """The plan, and the budget that it is for."""
-    report = call("plan", model, "--policy", policy, "--budget", budget)[-1]
-    if not report["feasible"]:
-        budget = "min+5%"
-        report = call("plan", model, "--policy", policy, "--budget", budget)[-1]
-    return report, budget
+def cell(row):
+    if not row["feasible"]:
+        return "-"
+    flaw = "" if row["same_weights"] and not row["violations"] else " (!)"
+    return f"{row['ratio_to_store_all']:.3f}{flaw}"
 
 
-def train(model, steps, *flags):
-    lines = call("train", model, "--steps", str(steps), *flags)
-    timed = [line["step_ms"] for line in lines[:-1]][3:]  # plans from guesses, the timed step and its new plan come first
-    return lines[-1], statistics.median(timed)
+def table(rows, policies):
+    lines = [f"| model | budget | MiB | {' | '.join(policies)} | adaptive / oracle | weights | violations | steering |",
+             "| --- | --- | ---: |" + " ---: |" * len(policies) + " ---: | --- | ---: | ---: |"]
+    for key in dict.fromkeys((r["model"], r["budget"]) for r in rows):
+        by_policy = {r["policy"]: r for r in rows if (r["model"], r["budget"]) == key}
+        ran = [r for r in by_policy.values() if r["feasible"]]
+        ours, best = by_policy.get("adaptive"), by_policy.get("oracle")
+        regret = ours["ratio_to_store_all"] / best["ratio_to_store_all"] if ours and best else float("nan")
+        same = "same" if all(r["same_weights"] for r in ran) else "OTHER"
+        steering = f"{100 * ours['steering_share']:.3f} %" if ours else ""
+        lines.append(f"| {key[0]} | {key[1]} | {ran[0]['budget_bytes'] / run.MIB:.1f} | "
+                     f"{' | '.join(cell(by_policy[p]) for p in policies)} | {regret:.3f} | {same} | "
+                     f"{sum(r['violations'] for r in ran)} | {steering} |")
+    return "\n".join(lines)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--neap", type=pathlib.Path, default=run.ROOT / "build" / "neap")
     parser.add_argument("--only", action="append", choices=MODELS, help="these models")
     parser.add_argument("--budgets", default=",".join(BUDGETS))
     parser.add_argument("--policies", default=",".join(POLICIES))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=8)
-    options = parser.parse_args()
-    print("| model | budget | policy | budget MiB | peak MiB | bound | hash | violations | step ms | of store-all | planned |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
-    failures = 0
-    for model in options.only or JUDGED:
-        for share in options.budgets.split(","):
-            runs = [(policy, *plan_of(model, policy, share)) for policy in options.policies.split(",")]
-            ratios = {policy: [] for policy, *_ in runs}
-            results = {}
-            for _ in range(options.rounds):
-                base, base_ms = train(model, options.steps, "--policy", "store-all")
-                for policy, _, budget in runs:
-                    summary, ms = train(model, options.steps, "--policy", policy, "--budget", budget)
-                    ratios[policy].append(ms / base_ms)
-                    results[policy] = (summary, ms, summary["weights_hash"] == base["weights_hash"])
-            base_plan = call("plan", model, "--policy", "store-all")[-1]
-            for policy, plan, budget in runs:
-                summary, ms, same = results[policy]
-                failures += (not same) + summary["violations"]
-                bound = plan["arena_bytes"] / plan["lower_bound_bytes"]
-                print(f"| {model} | {share}{' (min+5%)' if budget != share else ''} | {policy} | {summary['budget_bytes'] / MIB:.1f} "
-                      f"| {summary['peak_bytes'] / MIB:.1f} | {bound:.4f} | {'same' if same else 'DIFFERENT'} | {summary['violations']} "
-                      f"| {ms:.1f} | {statistics.median(ratios[policy]):.3f} "
-                      f"| {plan['predicted_step_ms'] / base_plan['predicted_step_ms']:.3f} |", flush=True)
-    return 1 if failures else 0
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--rows", type=pathlib.Path, help="rows measured before are kept, new ones added")
+    a = parser.parse_args()
+    policies = a.policies.split(",")
+    rows = [json.loads(line) for line in a.rows.read_text().splitlines()] if a.rows and a.rows.exists() else []
+    for model in a.only or MODELS:
+        for budget in a.budgets.split(","):
+            if any((r["model"], r["budget"]) == (model, budget) for r in rows):
+                continue
+            print(f"{model} {budget} ...", file=sys.stderr, flush=True)
+            rows += compare(a.neap, model, budget, policies, a.steps)
+            if a.rows:
+                a.rows.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    text = ("## Computing again instead of keeping\n\n`bench/checkpointing.py`: step time over store-all's, taken in turns in one run; "
+            f"{a.steps} steps, the last {a.steps - min(30, a.steps // 2)} count.\n\n") + table(rows, policies)
+    print(text)
+    if not a.only and (a.budgets, a.policies) == (",".join(BUDGETS), ",".join(POLICIES)):
+        run.write_section(run.BENCH / "RESULTS.md", text, MARKS)
+    ran = [r for r in rows if r["feasible"]]
+    return 1 if any(r["violations"] or not r["same_weights"] for r in ran) else 0
 
 
 if __name__ == "__main__":

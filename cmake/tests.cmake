@@ -17,7 +17,7 @@ add_library(remat_traces STATIC EXCLUDE_FROM_ALL tests/remat/tape.cc tests/remat
 target_include_directories(remat_traces PUBLIC ${CMAKE_SOURCE_DIR} src)
 target_link_libraries(remat_traces PUBLIC neap_lib)
 
-foreach(folder core graph device precision observe recurrent ops autodiff mixed plan remat pool runtime policy train)
+foreach(folder core graph device precision observe recurrent ops autodiff optimize mixed plan remat pool runtime policy train)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS src/${folder}/*_test.cc)
   list(FILTER sources EXCLUDE REGEX "_cuda_test\\.cc$")
   if(folder MATCHES "^(core|graph|plan|remat)$")

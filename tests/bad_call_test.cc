@@ -35,6 +35,8 @@ TEST(BadCall, Flags) {
   expect_refused("train mlp --loss mse", "mse");
   expect_refused("train mlp --loss hinge", "hinge");
   expect_refused("train mlp --bn maybe", "maybe");
+  expect_refused("train mlp --optimize fast", "fast");
+  expect_refused("train mlp --optimize off,vocab-loss", "'off' stands alone");
 }
 
 TEST(BadCall, Models) {
@@ -70,9 +72,35 @@ TEST(BadCall, BudgetBelowTheMinimum) {
   expect_refused("plan mlp --budget 1KiB --json /dev/null", "minimum", 3);
 }
 
+TEST(BadCall, TheMinimumSaysWhatItConsistsOf) {
+  const Outcome o = run_neap("train gpt-mini:layers=2,width=64,heads=2 --batch 2 --length 32 --budget 500KiB");
+  EXPECT_EQ(o.status, 3);
+  for (const char* part : {"the minimum of", " bytes)", "of state", "of gradients", "layer 'blocks.", "sets it"}) {
+    EXPECT_NE(o.err.find(part), std::string::npos) << part << " in " << o.err;
+  }
+}
+
+TEST(BadCall, ABudgetThatFallsBelowTheMinimumIsSaidAndTrainingGoesOn) {
+  const Outcome o = run_neap(
+      "train gpt-mini:layers=2,width=64,heads=2 --batch 2 --length 32 --steps 4 --budget-schedule 3:1KiB --json -");
+  EXPECT_EQ(o.status, 0) << o.err;
+  for (const char* part : {"step 3", "1.0 KiB is below the minimum of", "of it state", "goes on at the minimum"}) {
+    EXPECT_NE(o.err.find(part), std::string::npos) << part << " in " << o.err;
+  }
+  EXPECT_NE(o.out.find("\"violations\":0"), std::string::npos) << o.out;
+  EXPECT_NE(o.out.find("\"step\":4"), std::string::npos) << o.out;
+}
+
 TEST(BadCall, Agent) {
   expect_refused("train mlp --every 1", "every 1");
   expect_refused("train mlp --every two", "--every");
+  expect_refused("train mlp --every 0", "every 0");
+  expect_refused("train mlp --every -2", "every -2");
+  expect_refused("train mlp --every 2,x", "2,x");
+  expect_refused("train mlp --every 99999999999", "--every");
+  expect_refused("train mlp --reward-weights 0,0,0", "all 0");
+  expect_refused("train mlp --reward-weights nan,0,0", "nan");
+  expect_refused("train mlp --reward-weights 1e9,0,0", "below 1000000");
   expect_refused("train mlp --reward applause", "applause");
   expect_refused("train mlp --reward-weights 1,2", "time,memory,bandwidth");
   expect_refused("train mlp --reward-weights 1,-2,0", "not negative");
@@ -93,6 +121,16 @@ TEST(BadCall, Config) {
   write_text(folder / "a.ini", "steps = 1\nstpes = 2\n");
   expect_refused("train mlp --config " + (folder / "a.ini"), "did you mean 'steps'?");
   expect_refused("train mlp --config " + (folder / "missing.ini"), "missing.ini");
+  write_text(folder / "c.ini",
+             "every = 2,4\nreward = document\nreward-weights = 1,0.5,0\nbudget-schedule = 5:1GiB,9:2GiB\n");
+  EXPECT_EQ(run_neap("train --config " + (folder / "c.ini") + " mlp --steps 0").status, 0)
+      << "commas are the values' own";
+  write_text(folder / "d.ini", "every = none\n");
+  expect_refused("train mlp --config " + (folder / "d.ini"), "--every = none");
+  write_text(folder / "e.ini", "reward = applause\n");
+  expect_refused("train mlp --config " + (folder / "e.ini"), "applause");
+  write_text(folder / "f.ini", "budget-schedule = 5\n");
+  expect_refused("train mlp --config " + (folder / "f.ini"), "--budget-schedule");
   write_text(folder / "b.ini", "batch = lots\n");
   expect_refused("train mlp --config " + (folder / "b.ini"), "batch");
 }

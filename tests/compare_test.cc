@@ -29,6 +29,9 @@ TEST(Compare, WritesOneSummaryABudgetAndPolicyAndTheSameBits) {
     EXPECT_EQ(row["weights_hash"], rows[1]["weights_hash"]);
     EXPECT_EQ(row["violations"], 0);
     EXPECT_EQ(row["steps"], 3);
+    EXPECT_TRUE(row["same_weights"]);
+    EXPECT_EQ(row["all_step_ms"].size(), 3U);
+    EXPECT_GT(row["ratio_to_store_all"].get<double>(), 0);
     EXPECT_LE(row["peak_bytes"].get<std::int64_t>(), row["budget_bytes"].get<std::int64_t>());
   }
 }

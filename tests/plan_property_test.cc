@@ -23,6 +23,13 @@
 namespace neap {
 namespace {
 
+void set_random_transfers(RandomStream& random, Decisions& out) {
+  constexpr std::int64_t kFlights[] = {0, 1000, 1 << 20};
+  out.flight_bytes = kFlights[random.below(3)];
+  out.early_updates = random.below(2) == 0;
+  out.link = {.write_bytes_per_ms = 1e3, .read_bytes_per_ms = 1e3};
+}
+
 Decisions random_decisions(const Graph& graph, std::uint64_t seed) {
   RandomStream random(seed);
   const std::vector<Window> views = find_views(graph);
@@ -36,15 +43,12 @@ Decisions random_decisions(const Graph& graph, std::uint64_t seed) {
                             : may_go && draw >= 2 ? Residency::kRecompute
                                                   : Residency::kKeep);
   }
-  constexpr std::int64_t kFlights[] = {0, 1000, 1 << 20};
-  out.flight_bytes = kFlights[random.below(3)];
-  out.early_updates = random.below(2) == 0;
-  out.link = {.write_bytes_per_ms = 1e3, .read_bytes_per_ms = 1e3};
+  set_random_transfers(random, out);
   return out;
 }
 
 // The program, with any nodes run again at any time, inputs first where they are gone (as they may be: which is the
-// latest run's result matters, not whether there was one before).
+// latest run's result matters, not whether there was one before), and sometimes with spills besides.
 Decisions random_order(const Graph& graph, std::uint64_t seed) {
   RandomStream random(seed);
   const std::vector<Window> views = find_views(graph);
@@ -64,6 +68,12 @@ Decisions random_order(const Graph& graph, std::uint64_t seed) {
       }
     }
   }
+  if (random.below(2) == 0) return out;
+  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
+    const bool leaves = random.below(2) == 0 && can_spill(graph, views, {i});
+    out.residency.push_back(leaves ? Residency::kSpill : Residency::kKeep);
+  }
+  set_random_transfers(random, out);
   return out;
 }
 
@@ -188,8 +198,8 @@ TEST(Validate, SeesDamagedTransfers) {
   const std::vector<TensorId> order = spill_order_for_test(graph);
   ASSERT_GT(order.size(), 2U);
   const Link link = {.write_bytes_per_ms = 100, .read_bytes_per_ms = 100};
-  const Plan sound =
-      std::get<Plan>(make_plan(graph, program.costs, spill_first(graph, order, order.size(), 1 << 20, link)));
+  const Plan sound = std::get<Plan>(
+      make_plan(graph, program.costs, spill_first(store_all(graph), graph, order, order.size(), 1 << 20, link)));
   ASSERT_FALSE(validate(sound, graph, program.costs)) << *validate(sound, graph, program.costs);
   int unseen = 0;
   int tried = 0;
@@ -220,7 +230,7 @@ TEST(PlanTransfers, FootprintIsTheBoundAndLeadBeginsFetchesEarlier) {
   const Graph& graph = program.graph;
   const std::vector<TensorId> order = spill_order_for_test(graph);
   const auto decisions = [&](double lead) {
-    return spill_first(graph, order, order.size(), 1 << 20,
+    return spill_first(store_all(graph), graph, order, order.size(), 1 << 20,
                        {.write_bytes_per_ms = 1e3, .read_bytes_per_ms = 1e3, .lead = lead});
   };
   const auto begins = [](const Plan& plan) {  // sum over fetches of the calls between begin and wait

@@ -11,6 +11,7 @@
 
 #include "device/cpu/isa.h"
 #include "recurrent/chunk.h"
+#include "recurrent/gear.h"
 
 namespace {
 
@@ -85,7 +86,7 @@ class Bench {
                                 .gates = y.gates.at(k * plane_ * 4),
                                 .c = y.c.at(k * plane_),
                                 .c_last = y.state.at(plane_)};
-        run_forward(s_, b, workspace());
+        run_forward(s_, b, workspace(), {});
       }
     }
   }
@@ -133,7 +134,7 @@ class Bench {
       b.db_ih_in = b.db_ih;
       b.db_hh_in = b.db_hh;
     }
-    run_backward(s_, b, workspace());
+    run_backward(s_, b, workspace(), {});
   }
 
   Case t_;

@@ -55,6 +55,8 @@ struct TrainOptions {
   // adaptive, oracle, store-all, every-layer, sqrt, greedy, dtr, spill
   std::string policy = "adaptive";
   CheckpointingOptions checkpointing;
+  // What is done to the graph before it runs: adaptive, off, all, or names with commas between (docs/optimizations.md).
+  std::string optimize = "adaptive";
   // Who predicts lifetimes when a batch has a shape that the run has not seen: lstm, lstm-layers, regression,
   // last-value, average. No result depends on it.
   std::string lifetimes = "lstm";
@@ -100,7 +102,8 @@ struct StepReport {
   double transfer_ms = 0;  // that the channel to RAM and disk was busy with
   double stalled_ms = 0;   // that calls waited for it
   std::string note;        // what people should know; mostly empty
-  double recomputed_ms = 0;
+  double recomputed_ms = 0;  // of predicted_ms: for what is computed again
+  double predicted_ms = 0;   // by the simulator, before the step ran; 0: it has no measured times
   std::int64_t encoded_bytes = 0;
 };
 
@@ -125,6 +128,7 @@ struct Summary {
   std::int64_t min_budget_bytes = 0;
   std::int64_t violations = 0;
   double median_step_ms = 0;
+  double predicted_step_ms = 0;  // of the last step, by the simulator; 0: no times were measured
   double steering_share = 0;
   std::int64_t rss_peak_bytes = 0;
   double planning_ms = 0;

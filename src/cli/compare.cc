@@ -1,6 +1,7 @@
 // neap compare: the same training under several budgets and policies, side by side in one run.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct Entrant {
   std::string policy;
   std::unique_ptr<Trainer> trainer;  // null: it does not fit
   std::string why_not;
+  std::vector<double> step_ms = {};
 };
 
 TrainOptions with(const TrainOptions& base, const std::string& policy, const std::string& budget) {
@@ -58,18 +60,46 @@ std::vector<Entrant> start_all(const std::shared_ptr<const Model>& model, const 
 }
 
 // Step by step in turn, beginning with another one each time: what else the machine does hits all of them alike.
-void race(std::vector<Trainer*> trainers, std::int64_t steps) {
+void race(const std::vector<Entrant*>& entrants, std::int64_t steps) {
   for (std::int64_t step = 0; step < steps; ++step) {
-    for (std::size_t i = 0; i < trainers.size(); ++i) {
-      trainers[(i + static_cast<std::size_t>(step)) % trainers.size()]->advance();
+    for (std::size_t i = 0; i < entrants.size(); ++i) {
+      Entrant& e = *entrants[(i + static_cast<std::size_t>(step)) % entrants.size()];
+      e.step_ms.push_back(e.trainer->advance().step_ms);
     }
   }
 }
 
-Json row_json(const Entrant& e, const CompareCommand& c, std::int64_t budget) {
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Agents have settled by then; of short runs, the second half counts.
+std::size_t settled_at(std::size_t steps) { return std::min<std::size_t>(30, steps / 2); }
+
+double settled_ms(const Entrant& e) {
+  const std::size_t from = settled_at(e.step_ms.size());
+  return median({e.step_ms.begin() + static_cast<std::ptrdiff_t>(from), e.step_ms.end()});
+}
+
+// Median over the settled steps of the ratio to the same step of `base`, which ran at nearly the same time.
+double ratio_to(const Entrant& base, const Entrant& e) {
+  std::vector<double> ratios;
+  for (std::size_t i = settled_at(e.step_ms.size()); i < e.step_ms.size(); ++i) {
+    ratios.push_back(e.step_ms[i] / base.step_ms[i]);
+  }
+  return median(std::move(ratios));
+}
+
+Json row_json(const Entrant& e, const CompareCommand& c, std::int64_t budget, const Entrant& base) {
   if (e.trainer) {
     Json out = to_json(e.trainer->summary());
     out["feasible"] = true;
+    out["same_weights"] = out["weights_hash"] == base.trainer->summary().weights_hash;
+    out["settled_step_ms"] = settled_ms(e);
+    out["ratio_to_store_all"] = ratio_to(base, e);
+    out["all_step_ms"] = e.step_ms;
     return out;
   }
   return {{"summary", true},    {"model", c.flags.options.model},
@@ -77,7 +107,7 @@ Json row_json(const Entrant& e, const CompareCommand& c, std::int64_t budget) {
           {"feasible", false},  {"reason", e.why_not}};
 }
 
-void print_row(const Entrant& e, const std::string& budget, std::int64_t bytes, const Summary& base) {
+void print_row(const Entrant& e, const std::string& budget, std::int64_t bytes, const Entrant& base) {
   const std::string head = fmt::format("{:<8} {:>11}  {:<11}", budget, human_bytes(bytes), e.policy);
   if (!e.trainer) {
     write_stdout(fmt::format("{} does not fit\n", head));
@@ -85,23 +115,24 @@ void print_row(const Entrant& e, const std::string& budget, std::int64_t bytes, 
   }
   const Summary s = e.trainer->summary();
   write_stdout(fmt::format("{} {:>11} {:>9.1f} {:>7.3f}x {:>10} {:>10}\n", head, human_bytes(s.peak_bytes),
-                           s.median_step_ms, s.median_step_ms / base.median_step_ms, s.violations,
-                           s.weights_hash == base.weights_hash ? "same" : "OTHER"));
+                           settled_ms(e), ratio_to(base, e), s.violations,
+                           s.weights_hash == base.trainer->summary().weights_hash ? "same" : "OTHER"));
 }
 
 void compare_at(const std::shared_ptr<const Model>& model, const CompareCommand& c, const std::string& budget,
                 std::int64_t bytes, JsonLines& json) {
-  Trainer base(model, with(c.flags.options, "store-all", ""));
+  Entrant base{.policy = "store-all",
+               .trainer = std::make_unique<Trainer>(model, with(c.flags.options, "store-all", "")),
+               .why_not = {}};
   std::vector<Entrant> entrants = start_all(model, c, std::to_string(bytes));
-  std::vector<Trainer*> trainers = {&base};
-  for (const Entrant& e : entrants) {
-    if (e.trainer) trainers.push_back(e.trainer.get());
+  std::vector<Entrant*> racing = {&base};
+  for (Entrant& e : entrants) {
+    if (e.trainer) racing.push_back(&e);
   }
-  race(trainers, c.flags.options.steps);
-  const Summary summary = base.summary();
+  race(racing, c.flags.options.steps);
   for (const Entrant& e : entrants) {
-    json.line(row_json(e, c, bytes));
-    if (!json.is_stdout()) print_row(e, budget, bytes, summary);
+    json.line(row_json(e, c, bytes, base));
+    if (!json.is_stdout()) print_row(e, budget, bytes, base);
   }
 }
 

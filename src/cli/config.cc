@@ -46,10 +46,16 @@ std::vector<std::string> read_config(const CLI::App& sub, const std::string& pat
   std::vector<std::string> out;
   for (const CLI::ConfigItem& item : items) {
     if (item.name == "++" || item.name == "--") continue;  // borders of a section
-    if (sub.get_option_no_throw("--" + item.name) == nullptr || item.name == "config") {
+    const CLI::Option* option = sub.get_option_no_throw("--" + item.name);
+    if (option == nullptr || item.name == "config") {
       const std::string meant = nearest(item.name, flags_of(sub));
       throw UserError(fmt::format("config file '{}': there is no setting '{}'{}", path, item.name,
                                   meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant)));
+    }
+    // The reader splits at commas, which belong to the value of a flag that is given once: 1,0,0 or 50:1GiB,100:2GiB.
+    if (option->get_multi_option_policy() != CLI::MultiOptionPolicy::TakeAll) {
+      out.push_back(fmt::format("--{}={}", item.name, fmt::join(item.inputs, ",")));
+      continue;
     }
     for (const std::string& value : item.inputs) out.push_back(fmt::format("--{}={}", item.name, value));
   }

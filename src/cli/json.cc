@@ -30,6 +30,7 @@ Json to_json(const StepReport& r) {
               {"stalled_ms", r.stalled_ms},
               {"compute_ms", r.compute_ms},
               {"recomputed_ms", r.recomputed_ms},
+              {"predicted_ms", r.predicted_ms},
               {"encoded_bytes", r.encoded_bytes}};
   if (!r.note.empty()) out["note"] = r.note;
   return out;
@@ -49,6 +50,7 @@ Json to_json(const Summary& s) {
           {"min_budget_bytes", s.min_budget_bytes},
           {"violations", s.violations},
           {"median_step_ms", s.median_step_ms},
+          {"predicted_step_ms", s.predicted_step_ms},
           {"steering_share", s.steering_share},
           {"rss_peak_bytes", s.rss_peak_bytes},
           {"planning_ms", s.planning_ms},

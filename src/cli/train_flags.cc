@@ -29,6 +29,7 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
   app.add_option("--budget-schedule", o.budget_schedule, "other budgets from some steps on: STEP:SIZE,STEP:SIZE");
   app.add_option("--policy", o.policy, "what becomes of activations")
       ->check(CLI::IsMember({"adaptive", "oracle", "store-all", "every-layer", "sqrt", "greedy", "dtr", "spill"}));
+  app.add_option("--optimize", o.optimize, "what is done to the graph: adaptive, off, all, or NAME,NAME");
   app.add_option("--lifetimes", o.lifetimes, "who predicts lifetimes for batches of a new length");
   app.add_option("--spill-dir", o.spill_dir, "folder on a fast disk for what leaves the arena");
   app.add_option_function<std::string>(
@@ -98,6 +99,7 @@ void add_agent_flags(CLI::App& app, TrainFlags& flags) {
   CheckpointingOptions& o = flags.options.checkpointing;
   app.add_option("--every", o.every, "checkpoints every N layers: the N that the agent may choose, beside 1")
       ->delimiter(',')
+      ->allow_extra_args(false)  // MODEL may follow
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--reward", o.reward, "of the agent: constrained, or document (-memory - 0.1 * time)")
       ->check(CLI::IsMember({"constrained", "document"}));

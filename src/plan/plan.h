@@ -84,7 +84,7 @@ struct Link {
 // Everything that a policy can say.
 struct Decisions {
   std::vector<Residency> residency;  // one a tensor; shorter: kKeep
-  // Not empty: these runs, in this order, instead of what `residency` (then empty) makes of the program. Every forward
+  // Not empty: these runs, in this order, instead of the program's; `residency` then only spills. Every forward
   // and backward node that is no view is in it; one that is in it again is recomputed then, so it has no side effects.
   // A read takes the latest run's result, which is gone behind the last read before its producer runs again. Updates
   // that are not in it run as early as they can.

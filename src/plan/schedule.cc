@@ -4,6 +4,7 @@
 
 #include "graph/op.h"
 #include "neap/error.h"
+#include "plan/spills.h"
 #include "plan/transfers.h"
 
 namespace neap {
@@ -14,7 +15,12 @@ class Scheduler {
  public:
   Scheduler(const Graph& graph, const std::vector<Window>& views, const Decisions& decisions, const Costs& costs)
       : graph_(graph), views_(views), decisions_(decisions), costs_(costs), wanted_(find_wanted()) {
-    slot_of_.assign(graph.tensors.size(), kAbsent);
+    const auto has = [&](Residency what) {
+      return std::find(decisions.residency.begin(), decisions.residency.end(), what) != decisions.residency.end();
+    };
+    require(decisions.order.empty() || !has(Residency::kRecompute), "an order says itself what is made again");
+    spills_ = has(Residency::kSpill);
+    is_late_ = spills_ && !decisions.early_updates;
     out_.current.assign(graph.tensors.size(), kAbsent);
     for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
       const bool is_leaf = !graph.tensors[i].producer;
@@ -34,48 +40,26 @@ class Scheduler {
 
  private:
   void run_program() {
-    std::vector<NodeId> updates;
-    std::vector<NodeId> behind_forward;
-    const bool spills = find_spilled();
-    const bool is_late = spills && !decisions_.early_updates;
+    std::vector<NodeId> order;
     for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
-      if (is_view(views_, node)) continue;
-      // A step that a bad read ends is run again from its inputs, so nothing may have changed before the last read.
-      if (node.phase == Phase::kUpdate || (is_late && node.op->side_effects())) {
-        updates.push_back({i});
-        continue;
-      }
-      // Nor before the last write, so that a full disk can be survived even with early updates.
-      if (spills && node.phase == Phase::kForward && node.op->side_effects()) {
-        behind_forward.push_back({i});
-        continue;
-      }
-      if (node.phase == Phase::kBackward && !in_backward_) {
-        leave_forward();
-        for (const NodeId id : behind_forward) emit(id, false);
-      }
-      emit({i}, false);
+      if (!is_view(views_, node) && node.phase != Phase::kUpdate) order.push_back({i});
     }
-    if (is_late) {
-      for (const NodeId id : updates) emit(id, false);
-    } else {
-      place_updates(updates);
-    }
-    if (spills) spread_transfers(out_, costs_, decisions_);
+    sweep(order, [this](NodeId id) { emit(id, false); });
+    finish(all_updates());
   }
 
   void run_in_order() {
-    require(decisions_.residency.empty(), "an order stands for itself");
     out_.calls.reserve(decisions_.order.size() + graph_.nodes.size());
     out_.instances.reserve(2 * decisions_.order.size());
     std::vector<bool> has_run(graph_.nodes.size());
-    for (const NodeId id : decisions_.order) {
+    sweep(decisions_.order, [&](NodeId id) {
       require(!is_view(views_, graph_.at(id)), "views do not run");
       emit_latest(id, has_run.at(id.index));
       has_run[id.index] = true;
-    }
+    });
     std::vector<NodeId> updates;
+    for (const NodeId id : put_off_) has_run[id.index] = true;
     for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
       if (has_run[i] || is_view(views_, node)) continue;
@@ -83,7 +67,47 @@ class Scheduler {
       updates.push_back({i});
     }
     drop_unread_outputs();
-    place_updates(updates);
+    finish(std::move(updates));
+  }
+
+  // Runs the nodes. With spills, those that change state wait: a step whose write fails, be it for a full disk, is run
+  // again from its inputs, so it has changed nothing before the last write; and where it shall survive a bad read too,
+  // nothing before the last read.
+  template <typename Emit>
+  void sweep(const std::vector<NodeId>& order, const Emit& run) {
+    std::vector<NodeId> behind_forward;
+    for (const NodeId id : order) {
+      const Node& node = graph_.at(id);
+      if (spills_ && node.op->side_effects() && (is_late_ || node.phase == Phase::kForward)) {
+        (is_late_ ? put_off_ : behind_forward).push_back(id);
+        continue;
+      }
+      if (node.phase == Phase::kBackward && !in_backward_) {
+        leave_forward();
+        for (const NodeId waiting : behind_forward) run(waiting);
+      }
+      run(id);
+    }
+  }
+
+  // What is left to run, and where transfers and fewer bits come in.
+  void finish(std::vector<NodeId> updates) {
+    if (spills_) spill_saved(graph_, views_, decisions_, out_);
+    if (is_late_) {
+      for (const NodeId id : put_off_) emit(id, false);
+      for (const NodeId id : updates) emit(id, false);
+    } else {
+      place_updates(updates);
+    }
+    if (spills_) spread_transfers(out_, costs_, decisions_);
+  }
+
+  std::vector<NodeId> all_updates() const {
+    std::vector<NodeId> out;
+    for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (graph_.nodes[i].phase == Phase::kUpdate && !is_view(views_, graph_.nodes[i])) out.push_back({i});
+    }
+    return out;
   }
 
   // Unlike emit(), never runs anything else, and whatever it writes is the latest.
@@ -134,62 +158,6 @@ class Scheduler {
     return id.index < decisions_.residency.size() && decisions_.residency[id.index] == Residency::kRecompute;
   }
 
-  bool find_spilled() {
-    bool any = false;
-    for (std::uint32_t i = 0; i < decisions_.residency.size(); ++i) {
-      if (decisions_.residency[i] != Residency::kSpill) continue;
-      require(can_spill(graph_, views_, {i}), "only whole tensors that forward makes are spilled");
-      slot_of_[i] = static_cast<std::int32_t>(out_.slots.size());
-      out_.slots.push_back(graph_.at(TensorId{i}).type.bytes());
-      out_.slot_tensors.push_back({i});
-      any = true;
-    }
-    return any;
-  }
-
-  // Each spill goes behind the last reader in forward.
-  void spill() {
-    std::vector<std::vector<std::uint32_t>> behind(out_.calls.size());  // per call: tensors
-    std::vector<std::size_t> last(graph_.tensors.size(), 0);
-    const auto note = [&](const std::vector<std::int32_t>& instances, std::size_t call) {
-      for (const std::int32_t i : instances) {
-        if (i != kAbsent) last[out_.instances[static_cast<std::size_t>(i)].root.index] = call;
-      }
-    };
-    for (std::size_t c = 0; c < out_.calls.size(); ++c) {
-      note(out_.calls[c].inputs, c);
-      note(out_.calls[c].outputs, c);
-    }
-    for (std::uint32_t i = 0; i < slot_of_.size(); ++i) {
-      if (slot_of_[i] != kAbsent && out_.current[i] != kAbsent) behind[last[i]].push_back(i);
-    }
-    std::vector<Call> calls;
-    for (std::size_t c = 0; c < out_.calls.size(); ++c) {
-      calls.push_back(std::move(out_.calls[c]));
-      for (const std::uint32_t i : behind[c]) {
-        for (const Action action : {Action::kSpillBegin, Action::kSpillWait}) {
-          calls.push_back({.node = graph_.tensors[i].producer,
-                           .action = action,
-                           .slot = static_cast<std::uint32_t>(slot_of_[i]),
-                           .inputs = {out_.current[i]}});
-        }
-        out_.current[i] = kAbsent;
-      }
-    }
-    out_.calls = std::move(calls);
-  }
-
-  void fetch(TensorId id) {
-    const std::int32_t instance = new_instance(id);
-    for (const Action action : {Action::kFetchBegin, Action::kFetchWait}) {
-      out_.calls.push_back({.node = graph_.at(id).producer,
-                            .action = action,
-                            .slot = static_cast<std::uint32_t>(slot_of_[id.index]),
-                            .outputs = {instance}});
-    }
-    out_.current[id.index] = instance;
-  }
-
   // Roots that something reads: a later node, or the host.
   std::vector<bool> find_wanted() const {
     std::vector<bool> wanted(graph_.tensors.size());
@@ -203,15 +171,18 @@ class Scheduler {
     return wanted;
   }
 
-  // Roots that are read by an update, or by the host when the step is over.
+  // Roots that are read by what runs when the order is over, or then by the host.
   std::vector<bool> find_wanted_late() const {
     std::vector<bool> wanted(graph_.tensors.size());
-    for (const Node& node : graph_.nodes) {
-      if (node.phase != Phase::kUpdate) continue;
+    const auto note = [&](const Node& node) {
       for (const TensorId id : node.inputs) {
         if (id) wanted[root(id).index] = true;
       }
+    };
+    for (const Node& node : graph_.nodes) {
+      if (node.phase == Phase::kUpdate) note(node);
     }
+    for (const NodeId id : put_off_) note(graph_.at(id));
     for (const auto& [label, id] : graph_.outputs) wanted[root(id).index] = true;
     return wanted;
   }
@@ -223,7 +194,7 @@ class Scheduler {
 
   void leave_forward() {
     in_backward_ = true;
-    spill();
+    if (!decisions_.order.empty()) return;  // it says itself what is made again
     for (std::uint32_t i = 0; i < graph_.tensors.size(); ++i) {
       const Tensor& t = graph_.tensors[i];
       if (t.producer && is_made_again({i}) && graph_.at(t.producer).phase == Phase::kForward) {
@@ -237,11 +208,7 @@ class Scheduler {
     std::int32_t& at = out_.current[id.index];
     if (at == kAbsent) {
       require(in_backward_ && static_cast<bool>(graph_.at(id).producer), "a tensor is written before it is read");
-      if (slot_of_[id.index] != kAbsent) {
-        fetch(id);
-      } else {
-        emit(graph_.at(id).producer, true);
-      }
+      emit(graph_.at(id).producer, true);
     }
     return out_.current[id.index];
   }
@@ -348,8 +315,10 @@ class Scheduler {
   const std::vector<Window>& views_;
   const Decisions& decisions_;
   const Costs& costs_;
-  std::vector<std::int32_t> slot_of_;  // per tensor; kAbsent: it stays
   std::vector<bool> wanted_;
+  bool spills_ = false;
+  bool is_late_ = false;         // state changes behind the last fetch
+  std::vector<NodeId> put_off_;  // that change state, but for updates
   bool in_backward_ = false;
   Schedule out_;
 };

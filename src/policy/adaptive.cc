@@ -1,11 +1,13 @@
 #include "policy/adaptive.h"
 
 #include <algorithm>
+#include <limits>
 #include <sstream>
 
 #include "graph/op.h"
 #include "observe/ceilings.h"
 #include "plan/simulate.h"
+#include "policy/joint.h"
 #include "policy/search.h"
 
 namespace neap {
@@ -16,6 +18,7 @@ using q_learning::ChainLayer;
 using q_learning::Choice;
 using q_learning::Choices;
 
+constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kWork = 200'000;  // of the search that fits the agent's choices to the budget
 
 bool is_kept(const Recompute& r, TensorId id) { return r.is_used(id) && r.store_all[r.first_wait(id)] == kThrough; }
@@ -41,6 +44,68 @@ ChainLayer layer_of(const Recompute& r, const Layer& layer, std::int64_t input_b
   const double ceiling = measure_ceilings().bytes_per_second * 1e-3;  // a millisecond
   out.bandwidth = std::min(1.0, traffic / std::max(layer.ms, 1e-6) / ceiling);
   return out;
+}
+
+// A problem as the agent sees it.
+struct View {
+  View(const PlanningProblem& problem, std::int64_t limit)
+      : r(problem), layers(find_layers(r)), budget(limit), chain(chain_of(r, layers, limit)) {}
+
+  // Per node: what computing it again takes of the machine's bandwidth.
+  std::vector<double> bandwidth() const {
+    std::vector<double> out(r.problem.graph.nodes.size());
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      for (const NodeId id : layers[i].nodes) out[id.index] = chain.layers[i].bandwidth;
+    }
+    return out;
+  }
+
+  Recompute r;
+  std::vector<Layer> layers;
+  std::int64_t budget;
+  Chain chain;
+};
+
+// What a plan earns, in the units of the chain's rewards: its time, bytes and bandwidth instead of those of choices.
+double reward_of(const q_learning::Reward& reward, const View& view, const Plan& plan) {
+  const PlanningProblem& p = view.r.problem;
+  const Chain& chain = view.chain;
+  const double beside = static_cast<double>(view.budget) - chain.budget;  // what is no activation
+  double out = reward.time * simulate(plan, p.costs, p.link).ms / chain.total_ms() +
+               reward.memory * (static_cast<double>(plan.peak_bytes) - beside) / chain.total_bytes();
+  if (reward.bandwidth > 0) {
+    const std::vector<double> bandwidth = view.bandwidth();
+    for (const Instruction& in : plan.instructions) {
+      if (in.action != Action::kRecompute) continue;
+      out += reward.bandwidth * bandwidth[in.node.index] * view.r.ms_of(in.node) / chain.total_ms();
+    }
+  }
+  return -out;
+}
+
+// The exact plan where time is not all: calls dearer by the price of their bandwidth, and smaller budgets tried, since
+// bytes have a price too. None: nothing fits.
+std::optional<Plan> exact_plan(const q_learning::Reward& reward, const View& view) {
+  const PlanningProblem& p = view.r.problem;
+  Costs priced = p.costs;
+  const std::vector<double> bandwidth = view.bandwidth();
+  for (std::size_t i = 0; i < priced.ms.size(); ++i) {
+    priced.ms[i] *= 1 + reward.bandwidth / std::max(reward.time, 1e-3) * bandwidth[i];
+  }
+  const PlanningProblem problem{p.graph, priced, p.link, p.layout};
+  std::optional<Plan> best = oracle_policy().within(problem, view.budget);
+  if (!best || reward.memory == 0) return best;
+  double most = reward_of(reward, view, *best);
+  const std::int64_t room = best->peak_bytes - best->state_bytes;
+  for (const int percent : {85, 70, 55, 40, 25}) {
+    std::optional<Plan> plan = oracle_policy().within(problem, best->state_bytes + room * percent / 100);
+    if (!plan) break;
+    const double earns = reward_of(reward, view, *plan);
+    if (earns <= most) continue;
+    most = earns;
+    best = std::move(plan);
+  }
+  return best;
 }
 
 void drop_cheap(const Recompute& r, const Layer& layer, Retention& retention) {
@@ -87,8 +152,8 @@ Retention retention_of(const Recompute& r, std::span<const Layer> layers, const 
   return out;
 }
 
-AdaptivePolicy::AdaptivePolicy(q_learning::AgentOptions options, const std::string& learnt)
-    : agent_(std::move(options)) {
+AdaptivePolicy::AdaptivePolicy(q_learning::AgentOptions options, const std::string& learnt, bool may_spill)
+    : agent_(std::move(options)), may_spill_(may_spill) {
   if (learnt.empty()) return;
   std::istringstream in(learnt);
   agent_.load(in);
@@ -101,7 +166,12 @@ std::string AdaptivePolicy::learnt() const {
   return out.str();
 }
 
-Plan AdaptivePolicy::smallest(const PlanningProblem& problem) const { return oracle_policy().smallest(problem); }
+Plan AdaptivePolicy::smallest(const PlanningProblem& problem) const {
+  Plan recomputes = oracle_policy().smallest(problem);
+  if (!may_spill_) return recomputes;
+  Plan spills = joint_smallest(problem);
+  return spills.peak_bytes < recomputes.peak_bytes ? spills : recomputes;
+}
 
 std::optional<Plan> AdaptivePolicy::first(const PlanningProblem& problem, std::int64_t budget) const {
   const Recompute r(problem);
@@ -110,11 +180,9 @@ std::optional<Plan> AdaptivePolicy::first(const PlanningProblem& problem, std::i
   return plan.peak_bytes <= budget ? std::optional(std::move(plan)) : within(problem, budget);
 }
 
-std::optional<AdaptivePolicy::Proposal> AdaptivePolicy::propose(const PlanningProblem& problem,
+std::optional<AdaptivePolicy::Proposal> AdaptivePolicy::propose(const Recompute& r, std::span<const Layer> layers,
+                                                                const q_learning::Chain& chain,
                                                                 std::int64_t budget) const {
-  const Recompute r(problem);
-  const std::vector<Layer> layers = find_layers(r);
-  const Chain chain = chain_of(r, layers, budget);
   if (!run_.empty()) {  // times are new: what the choices that run have cost
     std::vector<double> rewards;
     std::size_t at = 0;
@@ -133,20 +201,32 @@ std::optional<AdaptivePolicy::Proposal> AdaptivePolicy::propose(const PlanningPr
   Candidate found = search.judge(retention_of(r, layers, *choices), budget);
   if (found.footprint.bytes > budget) found = search.drop_until(std::move(found), budget);
   if (found.footprint.bytes > budget) return std::nullopt;
-  found = search.keep_while(std::move(found), budget);
+  // Where bytes cost nothing, all that fits is kept.
+  if (agent_.reward().memory == 0) found = search.keep_while(std::move(found), budget);
   Plan plan = plan_of(r, found.retention);
   if (plan.peak_bytes > budget) return std::nullopt;
-  const double ms = simulate(plan, problem.costs, problem.link).ms;
-  return Proposal{.plan = std::move(plan), .ms = ms, .choices = *choices};
+  return Proposal{.plan = std::move(plan), .choices = *choices};
 }
 
 std::optional<Plan> AdaptivePolicy::within(const PlanningProblem& problem, std::int64_t budget) const {
   const std::lock_guard lock(mutex_);
-  std::optional<Plan> exact = oracle_policy().within(problem, budget);
-  if (!exact) return exact;
-  std::optional<Proposal> proposal = propose(problem, budget);
+  std::optional<Plan> recomputes = recomputing(problem, budget);
+  if (!may_spill_ || agent_.reward().memory > 0) return recomputes;
+  const double ms = recomputes ? simulate(*recomputes, problem.costs, problem.link).ms : kNever;
+  std::optional<TimedPlan> both = joint_within(problem, budget, ms);
+  if (!both) return recomputes;
   run_.clear();
-  if (!proposal || proposal->ms >= simulate(*exact, problem.costs, problem.link).ms) return exact;
+  return std::move(both->plan);
+}
+
+std::optional<Plan> AdaptivePolicy::recomputing(const PlanningProblem& problem, std::int64_t budget) const {
+  const View view(problem, budget);
+  std::optional<Plan> exact = exact_plan(agent_.reward(), view);
+  if (!exact) return exact;
+  std::optional<Proposal> proposal = propose(view.r, view.layers, view.chain, budget);
+  run_.clear();
+  const auto earns = [&](const Plan& plan) { return reward_of(agent_.reward(), view, plan); };
+  if (!proposal || earns(proposal->plan) <= earns(*exact)) return exact;
   run_ = std::move(proposal->choices);
   return std::move(proposal->plan);
 }

@@ -19,13 +19,16 @@ Retention retention_of(const Recompute& r, std::span<const Layer> layers, const 
 
 class AdaptivePolicy final : public Policy {
  public:
-  // `learnt` is the text of an agent's table; empty: it starts from nothing.
-  AdaptivePolicy(q_learning::AgentOptions options, const std::string& learnt);
+  // `learnt` is the text of an agent's table; empty: it starts from nothing. `may_spill`: tensors may leave the arena,
+  // too, where the user has named a place for them.
+  AdaptivePolicy(q_learning::AgentOptions options, const std::string& learnt, bool may_spill = false);
 
   std::string_view name() const override { return "adaptive"; }
   Plan smallest(const PlanningProblem& problem) const override;
   // Every layer at granularity 1 where that fits: the first steps profile, and nobody knows yet what is dear.
   std::optional<Plan> first(const PlanningProblem& problem, std::int64_t budget) const override;
+  bool has_quick_first() const override { return true; }
+  bool is_after_time_alone() const override { return agent_.reward().memory == 0 && agent_.reward().bandwidth == 0; }
   std::optional<Plan> within(const PlanningProblem& problem, std::int64_t budget) const override;
   std::string learnt() const override;
   std::int64_t own_bytes() const override { return agent_.bytes(); }
@@ -33,14 +36,18 @@ class AdaptivePolicy final : public Policy {
  private:
   struct Proposal {
     Plan plan;
-    double ms = 0;
     q_learning::Choices choices;
   };
-  std::optional<Proposal> propose(const PlanningProblem& problem, std::int64_t budget) const;
+  std::optional<Proposal> propose(const Recompute& r, std::span<const Layer> layers, const q_learning::Chain& chain,
+                                  std::int64_t budget) const;
+
+  // By computing again alone.
+  std::optional<Plan> recomputing(const PlanningProblem& problem, std::int64_t budget) const;
 
   // Planning happens on one thread at a time, but not always on the same.
   mutable std::mutex mutex_;
   mutable q_learning::Agent agent_;
+  bool may_spill_;
   mutable q_learning::Choices run_;  // the agent's, while its plan runs; empty: the exact plan does
 };
 

@@ -64,6 +64,46 @@ TEST_F(Adaptive, IsNoSlowerThanTheExactPlan) {
   }
 }
 
+// Whatever the link can carry leaves, and only the rest is computed again: at a middling rate, both together are faster
+// than either alone.
+TEST_F(Adaptive, SpillsAndComputesAgainTogether) {
+  const AdaptivePolicy policy({}, "", true);
+  const std::int64_t budget = share(0.5);
+  bool does_both = false;
+  for (const double rate : {3e3, 3e4, 1e7}) {
+    PlanningProblem p = problem();
+    p.link = {.write_bytes_per_ms = rate, .read_bytes_per_ms = rate};
+    const std::optional<Plan> plan = policy.within(p, budget);
+    ASSERT_TRUE(plan) << rate;
+    EXPECT_LE(plan->peak_bytes, budget);
+    EXPECT_FALSE(validate(*plan, program_.graph, program_.costs));
+    const auto ms_of = [&](const Plan& any) { return simulate(any, p.costs, p.link).ms; };
+    const double again = ms_of(*oracle_policy().within(p, budget));
+    const double out = ms_of(*spill_policy().within(p, budget));
+    EXPECT_LE(ms_of(*plan), std::min(again, out) * 1.0001) << rate;
+    does_both |= ms_of(*plan) < 0.99 * std::min(again, out);
+  }
+  EXPECT_TRUE(does_both);
+  EXPECT_LE(policy.smallest(problem()).peak_bytes, oracle_policy().smallest(problem()).peak_bytes);
+}
+
+// Bytes that have a price are not used although they are there; the price of bandwidth changes what is made again.
+TEST_F(Adaptive, TheRewardChangesWhatRuns) {
+  const auto with = [&](double memory, double bandwidth) {
+    q_learning::AgentOptions options;
+    options.reward.memory = memory;
+    options.reward.bandwidth = bandwidth;
+    const AdaptivePolicy policy(options, "");
+    return *policy.within(problem(), share(0.8));
+  };
+  const Plan constrained = with(0, 0);
+  const Plan sparing = with(20, 0);
+  EXPECT_LT(sparing.peak_bytes, constrained.peak_bytes);
+  EXPECT_GT(simulate(sparing, program_.costs).ms, simulate(constrained, program_.costs).ms);
+  EXPECT_FALSE(validate(sparing, program_.graph, program_.costs));
+  EXPECT_NE(with(0, 100), constrained);
+}
+
 TEST_F(Adaptive, ItsChainMeansWhatThePlanMeans) {
   const PlanningProblem p = problem();
   const Recompute r(p);

@@ -27,6 +27,8 @@ class OracleSearch {
   // By the unpacked footprint; none: nothing found within the budget.
   std::optional<Candidate> fastest(std::int64_t budget);
   Candidate smallest();
+  // The one that keeps everything, in its lossless form.
+  const Candidate& kept() const { return starts_.back(); }
 
  private:
   void judge_starts(std::int64_t work);

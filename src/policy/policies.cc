@@ -36,8 +36,8 @@ q_learning::AgentOptions agent_options(const CheckpointingOptions& o) {
 
 }  // namespace
 
-std::shared_ptr<const Policy> make_policy(std::string_view name, const CheckpointingOptions& options) {
-  if (name == "adaptive") return std::make_shared<AdaptivePolicy>(agent_options(options), options.learnt);
+std::shared_ptr<const Policy> make_policy(std::string_view name, const CheckpointingOptions& options, bool may_spill) {
+  if (name == "adaptive") return std::make_shared<AdaptivePolicy>(agent_options(options), options.learnt, may_spill);
   std::string names = "adaptive";
   for (const Entry& entry : kPolicies) {
     if (entry.name == name) return {std::shared_ptr<const Policy>(), &entry.get()};

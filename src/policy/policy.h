@@ -29,6 +29,10 @@ class Policy {
   virtual std::optional<Plan> within(const PlanningProblem& problem, std::int64_t budget) const = 0;
   // The plan to begin with, while times are guesses.
   virtual std::optional<Plan> first(const PlanningProblem& problem, std::int64_t budget) const;
+  // first() is made in no time and is not what within() would give: to be used while that is being made.
+  virtual bool has_quick_first() const { return false; }
+  // A plan that is slower than another one never is the better one.
+  virtual bool is_after_time_alone() const { return true; }
   // Plans get better when times are measured instead of guessed.
   virtual bool wants_times() const { return true; }
   // What an agent has learnt, as text for another run; empty: it does not learn.
@@ -38,7 +42,9 @@ class Policy {
 };
 
 // By the name that --policy takes; UserError lists the names when there is none such. An agent of its own for each.
-std::shared_ptr<const Policy> make_policy(std::string_view name, const CheckpointingOptions& options = {});
+// `may_spill`: the adaptive one may, as the others that do always may.
+std::shared_ptr<const Policy> make_policy(std::string_view name, const CheckpointingOptions& options = {},
+                                          bool may_spill = false);
 
 // The plan for a budget (none: store-all): a valid one, or the smallest where nothing fits.
 Plan plan_within(const Policy& policy, const PlanningProblem& problem, std::optional<std::int64_t> budget);

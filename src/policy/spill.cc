@@ -7,7 +7,7 @@
 #include "graph/op.h"
 #include "plan/schedule.h"
 #include "plan/simulate.h"
-#include "policy/policy.h"
+#include "plan/spills.h"
 
 namespace neap {
 namespace {
@@ -21,160 +21,155 @@ Plan plan_of(const PlanningProblem& p, const Decisions& decisions) {
   return std::get<Plan>(make_plan(p.graph, p.costs, decisions, kNoBudget, p.layout));
 }
 
-}  // namespace
+// A tensor's wait between forward and backward.
+struct Wait {
+  bool is_of_forward = false;
+  Tick last_forward = 0;
+  Tick first_backward = 0;  // 0: backward does not read it
+};
 
-std::vector<TensorId> spill_order(const Graph& graph, const Costs& costs) {
-  const Decisions base = store_all(graph);
-  const std::vector<Window> views = find_views(graph);
-  const Schedule schedule = make_schedule(graph, views, base, costs);
-  struct Life {
-    Tick last_forward = 0;
-    Tick first_backward = 0;
-  };
-  std::vector<Life> lives(graph.tensors.size());
-  const auto note = [&](const std::vector<std::int32_t>& instances, Tick t, bool is_forward) {
-    for (const std::int32_t i : instances) {
-      if (i == kAbsent) continue;
-      Life& life = lives[schedule.instances[static_cast<std::size_t>(i)].root.index];
-      if (is_forward) life.last_forward = t;
-      if (!is_forward && life.first_backward == 0) life.first_backward = t;
-    }
-  };
+std::vector<Wait> waits_of(const Graph& graph, const Schedule& schedule) {
+  std::vector<Wait> out(schedule.instances.size());
+  const auto at = [&](std::int32_t i) -> Wait& { return out[static_cast<std::size_t>(i)]; };
   for (Tick t = 0; t < schedule.calls.size(); ++t) {
     const Call& call = schedule.calls[t];
-    const bool is_forward = graph.at(call.node).phase == Phase::kForward && call.action == Action::kRun;
-    note(call.inputs, t, is_forward);
-    if (is_forward) note(call.outputs, t, true);
-  }
-  // A part lies in the whole's block, which stays: only the whole is worth a transfer.
-  std::vector<bool> is_part(graph.tensors.size());
-  for (const Node& node : graph.nodes) {
-    if (node.op->part_offset == nullptr) continue;
-    for (const TensorId id : node.inputs) {
-      if (id) is_part[views[id.index].root.index] = true;
+    const bool late = is_late(graph, call);
+    for (const std::int32_t i : call.inputs) {
+      if (i == kAbsent) continue;
+      if (!late) at(i).last_forward = t;
+      if (late && at(i).first_backward == 0) at(i).first_backward = t;
+    }
+    for (const std::int32_t i : call.outputs) {
+      if (i != kAbsent && !late) at(i) = {.is_of_forward = true, .last_forward = t};
     }
   }
-  std::vector<TensorId> order;
-  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
-    const bool is_kept = base.residency[i] == Residency::kKeep && lives[i].first_backward > 0 && !is_part[i];
-    if (is_kept && can_spill(graph, views, {i}) && graph.tensors[i].type.bytes() >= kWorthwhile) order.push_back({i});
-  }
-  std::stable_sort(order.begin(), order.end(), [&](TensorId a, TensorId b) {
-    return lives[a.index].first_backward - lives[a.index].last_forward >
-           lives[b.index].first_backward - lives[b.index].last_forward;
-  });
-  return order;
-}
-
-Decisions spill_first(const Graph& graph, const std::vector<TensorId>& order, std::size_t count,
-                      std::int64_t flight_bytes, const Link& link) {
-  Decisions out = store_all(graph);
-  for (std::size_t i = 0; i < std::min(count, order.size()); ++i) out.residency[order[i].index] = Residency::kSpill;
-  out.flight_bytes = flight_bytes;
-  out.link = link;
   return out;
 }
 
+// A part lies in the whole's block, which stays: only the whole is worth a transfer.
+std::vector<bool> find_parts(const Graph& graph, const std::vector<Window>& views) {
+  std::vector<bool> out(graph.tensors.size());
+  for (const Node& node : graph.nodes) {
+    if (node.op->part_offset == nullptr) continue;
+    for (const TensorId id : node.inputs) {
+      if (id) out[views[id.index].root.index] = true;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<TensorId> spill_order(const Graph& graph, const Costs& costs, const Decisions& base) {
+  const std::vector<Window> views = find_views(graph);
+  const std::vector<bool> is_part = find_parts(graph, views);
+  const Schedule schedule = make_schedule(graph, views, base, costs);
+  const std::vector<Wait> waits = waits_of(graph, schedule);
+  std::vector<std::pair<Tick, TensorId>> found;
+  for (std::size_t i = 0; i < waits.size(); ++i) {
+    const TensorId id = schedule.instances[i].root;
+    if (!waits[i].is_of_forward || waits[i].first_backward == 0 || is_part[id.index]) continue;
+    if (!can_spill(graph, views, id) || graph.at(id).type.bytes() < kWorthwhile) continue;
+    found.emplace_back(waits[i].first_backward - waits[i].last_forward, id);
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<TensorId> order;
+  for (const auto& [wait, id] : found) order.push_back(id);
+  return order;
+}
+
+Decisions spill_first(Decisions base, const Graph& graph, const std::vector<TensorId>& order, std::size_t count,
+                      std::int64_t flight_bytes, const Link& link) {
+  base.residency.resize(graph.tensors.size(), Residency::kKeep);
+  for (std::size_t i = 0; i < std::min(count, order.size()); ++i) base.residency[order[i].index] = Residency::kSpill;
+  base.flight_bytes = flight_bytes;
+  base.link = link;
+  return base;
+}
+
+SpillSearch::SpillSearch(const PlanningProblem& problem, Decisions base)
+    : p_(problem),
+      base_(std::move(base)),
+      views_(find_views(problem.graph)),
+      order_(spill_order(problem.graph, problem.costs, base_)) {}
+
+Decisions SpillSearch::decisions(std::size_t count, std::int64_t flight, bool early) const {
+  Decisions out = spill_first(base_, p_.graph, order_, count, flight, p_.link);
+  out.early_updates = early;
+  return out;
+}
+
+Plan SpillSearch::smallest() const { return plan_of(p_, decisions(order_.size(), 0, true)); }
+
+std::optional<TimedPlan> SpillSearch::fastest(std::int64_t budget) const {
+  std::optional<TimedPlan> best;
+  for (const bool early : {false, true}) {
+    for (const std::int64_t flight : kFlights) {
+      std::optional<Plan> plan = plan_with(flight, early, budget);
+      if (!plan) continue;
+      const double ms = simulate(*plan, p_.costs, p_.link).ms;
+      if (!best || ms < best->ms) best = TimedPlan{std::move(*plan), ms};
+    }
+    if (best) break;
+  }
+  return best;
+}
+
+// Spilling the fewest of the order with so much on its way; none: too much stays, or the disk has no room.
+std::optional<Plan> SpillSearch::plan_with(std::int64_t flight, bool early, std::int64_t budget) const {
+  constexpr int kMisses = 8;  // packing is a hair above the bound, or the state lies elsewhere than reckoned
+  std::size_t count = fewest(flight, early, budget);
+  for (int miss = 0; miss < kMisses && count <= order_.size(); ++miss, ++count) {
+    if (!has_room(count, early)) return std::nullopt;
+    Plan plan = plan_of(p_, decisions(count, flight, early));
+    if (plan.peak_bytes <= budget) return plan;
+  }
+  return std::nullopt;
+}
+
+// By live bytes alone, without packing. More than there are: none does. More spilled is not always less at the peak, so
+// what this says is planned before it is believed.
+std::size_t SpillSearch::fewest(std::int64_t flight, bool early, std::int64_t budget) const {
+  std::size_t low = 0;
+  std::size_t high = order_.size() + 1;
+  while (low < high) {
+    const std::size_t count = low + (high - low) / 2;
+    const bool fits = count <= order_.size() &&
+                      footprint(p_.graph, views_, p_.costs, decisions(count, flight, early)).bytes <= budget;
+    if (count > order_.size() || fits) {
+      high = count;
+    } else {
+      low = count + 1;
+    }
+  }
+  return low;
+}
+
+// Plans whose step cannot be run again keep two copies of what they spill.
+bool SpillSearch::has_room(std::size_t count, bool early) const {
+  if (p_.link.room_bytes < 0) return true;
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < count; ++i) bytes += align_up(p_.graph.at(order_[i]).type.bytes(), kPage);
+  return bytes * (early ? 2 : 1) <= p_.link.room_bytes;
+}
+
 namespace {
-
-// What one search for a plan knows.
-class SpillSearch {
- public:
-  SpillSearch(const PlanningProblem& problem, std::int64_t budget)
-      : p_(problem),
-        budget_(budget),
-        views_(find_views(problem.graph)),
-        order_(spill_order(problem.graph, problem.costs)),
-        base_(store_all(problem.graph)) {}
-
-  // Spilling the fewest of the order with so much on its way; none: too much stays, or the disk has no room.
-  std::optional<Plan> plan_with(std::int64_t flight, bool early) {
-    constexpr int kMisses = 8;  // packing is a hair above the bound, or the state lies elsewhere than reckoned
-    std::size_t count = fewest(flight, early);
-    for (int miss = 0; miss < kMisses && count <= order_.size(); ++miss, ++count) {
-      if (!has_room(count, early)) return std::nullopt;
-      Plan plan = plan_of(p_, decisions(count, flight, early));
-      if (plan.peak_bytes <= budget_) return plan;
-    }
-    return std::nullopt;
-  }
-
- private:
-  Decisions decisions(std::size_t count, std::int64_t flight, bool early) const {
-    Decisions out = base_;
-    for (std::size_t i = 0; i < count; ++i) out.residency[order_[i].index] = Residency::kSpill;
-    out.flight_bytes = flight;
-    out.link = p_.link;
-    out.early_updates = early;
-    return out;
-  }
-
-  // By live bytes alone, without packing. More than there are: none does. More spilled is not always less at the peak,
-  // so what this says is planned before it is believed.
-  std::size_t fewest(std::int64_t flight, bool early) const {
-    std::size_t low = 0;
-    std::size_t high = order_.size() + 1;
-    while (low < high) {
-      const std::size_t count = low + (high - low) / 2;
-      const bool fits = count <= order_.size() &&
-                        footprint(p_.graph, views_, p_.costs, decisions(count, flight, early)).bytes <= budget_;
-      if (count > order_.size() || fits) {
-        high = count;
-      } else {
-        low = count + 1;
-      }
-    }
-    return low;
-  }
-
-  // Plans whose step cannot be run again keep two copies of what they spill.
-  bool has_room(std::size_t count, bool early) const {
-    if (p_.link.room_bytes < 0) return true;
-    std::int64_t bytes = 0;
-    for (std::size_t i = 0; i < count; ++i) bytes += align_up(p_.graph.at(order_[i]).type.bytes(), kPage);
-    return bytes * (early ? 2 : 1) <= p_.link.room_bytes;
-  }
-
-  const PlanningProblem& p_;
-  std::int64_t budget_;
-  std::vector<Window> views_;
-  std::vector<TensorId> order_;
-  Decisions base_;
-};
 
 class Spill final : public Policy {
  public:
   std::string_view name() const override { return "spill"; }
 
-  // Everything that can leave does, one transfer at a time, and weights change early.
   Plan smallest(const PlanningProblem& p) const override {
-    const std::vector<TensorId> order = spill_order(p.graph, p.costs);
-    Decisions all = spill_first(p.graph, order, order.size(), 0, p.link);
-    all.early_updates = true;
-    Plan spilled = plan_of(p, all);
+    Plan spilled = SpillSearch(p, store_all(p.graph)).smallest();
     Plan kept = plan_of(p, store_all(p.graph));
     return spilled.peak_bytes < kept.peak_bytes ? spilled : kept;
   }
 
-  // The fastest as the simulator sees it. Plans whose step can be run again come first.
   std::optional<Plan> within(const PlanningProblem& p, std::int64_t budget) const override {
     Plan kept = plan_of(p, store_all(p.graph));
     if (kept.peak_bytes <= budget) return kept;
-    SpillSearch search(p, budget);
-    std::optional<Plan> best;
-    double best_ms = std::numeric_limits<double>::infinity();
-    for (const bool early : {false, true}) {
-      for (const std::int64_t flight : kFlights) {
-        std::optional<Plan> plan = search.plan_with(flight, early);
-        if (!plan) continue;
-        const double ms = simulate(*plan, p.costs, p.link).ms;
-        if (ms >= best_ms) continue;
-        best_ms = ms;
-        best = std::move(plan);
-      }
-      if (best) break;
-    }
-    return best;
+    std::optional<TimedPlan> best = SpillSearch(p, store_all(p.graph)).fastest(budget);
+    return best ? std::optional(std::move(best->plan)) : std::nullopt;
   }
 };
 

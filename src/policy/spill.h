@@ -1,17 +1,45 @@
-// Spilling as a policy of its own: no recomputation beyond the lossless forms, only transfers out of the arena and
-// back.
+// Spilling: which tensors leave the arena beside what a plan does anyway, and how much may be on its way.
 #pragma once
 
-#include "plan/plan.h"
+#include <optional>
+
+#include "policy/policy.h"
 
 namespace neap {
 
-// Tensors that may leave, those with the longest remaining life first: what is made early in forward is needed late in
-// backward, and lies idle the longest.
-std::vector<TensorId> spill_order(const Graph& graph, const Costs& costs);
+// Tensors that `base` keeps from forward to backward and that may leave, those with the longest wait first: what is
+// made early in forward is needed late in backward, and lies idle the longest.
+std::vector<TensorId> spill_order(const Graph& graph, const Costs& costs, const Decisions& base);
 
-// The lossless forms with the first `count` of the order spilled.
-Decisions spill_first(const Graph& graph, const std::vector<TensorId>& order, std::size_t count,
+// `base` with the first `count` of the order spilled.
+Decisions spill_first(Decisions base, const Graph& graph, const std::vector<TensorId>& order, std::size_t count,
                       std::int64_t flight_bytes, const Link& link);
+
+struct TimedPlan {
+  Plan plan;
+  double ms = 0;  // as the simulator sees it
+};
+
+// One search for a plan that spills beside what `base` does.
+class SpillSearch {
+ public:
+  SpillSearch(const PlanningProblem& problem, Decisions base);
+
+  // The fastest within the budget. Plans whose step can be run again when spilled bytes are lost come first.
+  std::optional<TimedPlan> fastest(std::int64_t budget) const;
+  // Everything that can leave does, one transfer at a time, and weights change early.
+  Plan smallest() const;
+
+ private:
+  Decisions decisions(std::size_t count, std::int64_t flight, bool early) const;
+  std::optional<Plan> plan_with(std::int64_t flight, bool early, std::int64_t budget) const;
+  std::size_t fewest(std::int64_t flight, bool early, std::int64_t budget) const;
+  bool has_room(std::size_t count, bool early) const;
+
+  const PlanningProblem& p_;
+  Decisions base_;
+  std::vector<Window> views_;
+  std::vector<TensorId> order_;
+};
 
 }  // namespace neap

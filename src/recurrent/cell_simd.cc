@@ -66,21 +66,38 @@ NEAP_VM auto pass_gradient(const CellBackward& s) {
   };
 }
 
+struct LstmGates {
+  vf i, f, g, o;
+};
+
+// From sums to gates, in place.
+template <class Lanes>
+NEAP_VM LstmGates activate_lstm(Lanes lanes, const CellForward& s, std::int64_t row, std::int64_t u) {
+  const std::int64_t hidden = s.block.hidden;
+  float* gate = s.gates + row * 4 * hidden + u;
+  const LstmGates y = {vsigmoid(lanes.load(gate) + biases(lanes, s, u)),
+                       vsigmoid(lanes.load(gate + hidden) + biases(lanes, s, hidden + u)),
+                       vtanh(lanes.load(gate + 2 * hidden) + biases(lanes, s, 2 * hidden + u)),
+                       vsigmoid(lanes.load(gate + 3 * hidden) + biases(lanes, s, 3 * hidden + u))};
+  lanes.store(gate, y.i);
+  lanes.store(gate + hidden, y.f);
+  lanes.store(gate + 2 * hidden, y.g);
+  lanes.store(gate + 3 * hidden, y.o);
+  return y;
+}
+
+void lstm_gates(const CellForward& s) {
+  const auto activate = [&](auto lanes, std::int64_t row, std::int64_t u) { activate_lstm(lanes, s, row, u); };
+  for_vectors(s.block, s.mask, activate, activate);
+}
+
 void lstm_forward(const CellForward& s) {
   const std::int64_t hidden = s.block.hidden;
   const auto step = [&](auto lanes, std::int64_t row, std::int64_t u) {
-    float* gate = s.gates + row * 4 * hidden + u;
     const std::int64_t at = row * hidden + u;
-    const vf i = vsigmoid(lanes.load(gate) + biases(lanes, s, u));
-    const vf f = vsigmoid(lanes.load(gate + hidden) + biases(lanes, s, hidden + u));
-    const vf g = vtanh(lanes.load(gate + 2 * hidden) + biases(lanes, s, 2 * hidden + u));
-    const vf o = vsigmoid(lanes.load(gate + 3 * hidden) + biases(lanes, s, 3 * hidden + u));
-    const vf c = vfma(f, load_or_zero(lanes, s.c_prev, at), i * g);
-    const vf h = o * vtanh(c);
-    lanes.store(gate, i);
-    lanes.store(gate + hidden, f);
-    lanes.store(gate + 2 * hidden, g);
-    lanes.store(gate + 3 * hidden, o);
+    const LstmGates y = activate_lstm(lanes, s, row, u);
+    const vf c = vfma(y.f, load_or_zero(lanes, s.c_prev, at), y.i * y.g);
+    const vf h = y.o * vtanh(c);
     lanes.store(s.c + at, c);
     lanes.store(s.h + at, h);
     if (s.state != nullptr) lanes.store(s.state + at, h);
@@ -111,22 +128,39 @@ void lstm_backward(const CellBackward& s) {
   for_vectors(s.block, s.mask, step, pass_gradient<4>(s));
 }
 
-// n = tanh(n_x + r * n_h), h = n + z * (h_prev - n).
+struct GruGates {
+  vf z, n;
+};
+
+// n = tanh(n_x + r * n_h). From sums to gates, in place.
+template <class Lanes>
+NEAP_VM GruGates activate_gru(Lanes lanes, const CellForward& s, std::int64_t row, std::int64_t u) {
+  const std::int64_t hidden = s.block.hidden;
+  float* gate = s.gates + row * 4 * hidden + u;
+  const vf r = vsigmoid(lanes.load(gate) + biases(lanes, s, u));
+  const vf z = vsigmoid(lanes.load(gate + hidden) + biases(lanes, s, hidden + u));
+  const vf by_state = lanes.load(gate + 3 * hidden) + load_or_zero(lanes, s.b_hh, 2 * hidden + u);
+  const vf by_input = lanes.load(gate + 2 * hidden) + load_or_zero(lanes, s.b_ih, 2 * hidden + u);
+  const vf n = vtanh(vfma(r, by_state, by_input));
+  lanes.store(gate, r);
+  lanes.store(gate + hidden, z);
+  lanes.store(gate + 2 * hidden, n);
+  lanes.store(gate + 3 * hidden, by_state);
+  return {z, n};
+}
+
+void gru_gates(const CellForward& s) {
+  const auto activate = [&](auto lanes, std::int64_t row, std::int64_t u) { activate_gru(lanes, s, row, u); };
+  for_vectors(s.block, s.mask, activate, activate);
+}
+
+// h = n + z * (h_prev - n).
 void gru_forward(const CellForward& s) {
   const std::int64_t hidden = s.block.hidden;
   const auto step = [&](auto lanes, std::int64_t row, std::int64_t u) {
-    float* gate = s.gates + row * 4 * hidden + u;
     const std::int64_t at = row * hidden + u;
-    const vf r = vsigmoid(lanes.load(gate) + biases(lanes, s, u));
-    const vf z = vsigmoid(lanes.load(gate + hidden) + biases(lanes, s, hidden + u));
-    const vf by_state = lanes.load(gate + 3 * hidden) + load_or_zero(lanes, s.b_hh, 2 * hidden + u);
-    const vf by_input = lanes.load(gate + 2 * hidden) + load_or_zero(lanes, s.b_ih, 2 * hidden + u);
-    const vf n = vtanh(vfma(r, by_state, by_input));
-    const vf h = vfma(z, load_or_zero(lanes, s.h_prev, at) - n, n);
-    lanes.store(gate, r);
-    lanes.store(gate + hidden, z);
-    lanes.store(gate + 2 * hidden, n);
-    lanes.store(gate + 3 * hidden, by_state);
+    const GruGates y = activate_gru(lanes, s, row, u);
+    const vf h = vfma(y.z, load_or_zero(lanes, s.h_prev, at) - y.n, y.n);
     lanes.store(s.h + at, h);
     if (s.state != nullptr) lanes.store(s.state + at, h);
   };
@@ -206,8 +240,9 @@ void sum_rows(const float* src, std::int64_t ld, std::int64_t first, std::int64_
 }  // namespace
 
 const CellTable& cell_table() {
-  static constexpr CellTable kTable = {lstm_forward,  lstm_backward, gru_forward,   gru_backward, tanh_forward,
-                                       tanh_backward, relu_forward,  relu_backward, sum_rows};
+  static constexpr CellTable kTable = {lstm_forward, lstm_backward, lstm_gates,   gru_forward,
+                                       gru_backward, gru_gates,     tanh_forward, tanh_backward,
+                                       relu_forward, relu_backward, sum_rows};
   return kTable;
 }
 

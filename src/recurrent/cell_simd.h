@@ -33,6 +33,7 @@ struct CellForward {
   float* state = nullptr;  // with a mask: what the next step reads
 };
 
+// `gates` and `dgates` may be the same place.
 struct CellBackward {
   CellBlock block;
   CellMask mask;
@@ -52,8 +53,10 @@ struct CellBackward {
 struct CellTable {
   void (*lstm_forward)(const CellForward& s);
   void (*lstm_backward)(const CellBackward& s);
+  void (*lstm_gates)(const CellForward& s);  // only the gates, from their sums, of all rows
   void (*gru_forward)(const CellForward& s);
   void (*gru_backward)(const CellBackward& s);
+  void (*gru_gates)(const CellForward& s);
   void (*tanh_forward)(const CellForward& s);
   void (*tanh_backward)(const CellBackward& s);
   void (*relu_forward)(const CellForward& s);

@@ -4,6 +4,10 @@
 // with w_hh, which is packed once a chunk, and applies the gates. Backward goes through the steps the other way, keeps
 // the gates' gradients in its workspace only, and ends with one matrix product a weight.
 //
+// How many steps are taken as one piece is the gear's to say (recurrent/gear.h), for each chunk anew. A piece of one
+// step needs no packed matrix and the least workspace. Where the gates were not kept, backward makes those of a piece
+// again from x and h: all states are known, so it is one product over the piece and not one a step.
+//
 // Every number is one chain of additions in a fixed order (see device/cpu/gemm.h), and weight gradients go on from the
 // sum of the chunks behind, last step first. So no bit of any result depends on how a sequence is cut into chunks.
 #pragma once
@@ -18,9 +22,13 @@ enum class CellKind : std::uint8_t { kLstm, kGru, kTanh, kRelu };
 struct ChunkShape {
   CellKind kind = CellKind::kLstm;
   std::int64_t steps = 0, batch = 0, input = 0, hidden = 0;
-  bool reverse = false;    // the last step comes first
-  bool is_masked = false;  // there are lengths
-  std::int64_t start = 0;  // the chunk's first step in the sequence: what lengths are compared with
+  bool reverse = false;     // the last step comes first
+  bool is_masked = false;   // there are lengths
+  std::int64_t start = 0;   // the chunk's first step in the sequence: what lengths are compared with
+  std::int64_t most = 0;    // steps that a piece may have, for which workspace is booked; 0: all
+  bool keeps_gates = true;  // for backward
+
+  std::int64_t longest() const { return most > 0 && most < steps ? most : steps; }
 
   // Blocks of `hidden` rows in w_ih, w_hh and the biases.
   std::int64_t weight_blocks() const { return kind == CellKind::kLstm ? 4 : kind == CellKind::kGru ? 3 : 1; }
@@ -55,12 +63,14 @@ struct ChunkBackward {
   const float* x = nullptr;  // needed for dw_ih
   const float* w_ih = nullptr;
   const float* w_hh = nullptr;
+  const float* b_ih = nullptr;  // the biases: needed only without gates
+  const float* b_hh = nullptr;
   const std::int32_t* lengths = nullptr;
   const float* h0 = nullptr;
   const float* c0 = nullptr;
-  const float* h = nullptr;  // LSTM: needed for dw_hh only
+  const float* h = nullptr;  // LSTM with gates: needed for dw_hh only
   const float* c = nullptr;
-  const float* gates = nullptr;
+  const float* gates = nullptr;  // null: they are made again, from x and h
   // The sums that weight gradients start from: null, another place, or the result's own.
   const float* dw_ih_in = nullptr;
   const float* dw_hh_in = nullptr;
@@ -76,11 +86,13 @@ struct ChunkBackward {
   float* dc0 = nullptr;
 };
 
-// Workspace in bytes, for as many threads as OpenMP would take now.
+struct Gear;
+
+// Workspace in bytes, for as many threads as OpenMP would take now and any gear.
 std::int64_t forward_workspace(const ChunkShape& shape);
 std::int64_t backward_workspace(const ChunkShape& shape);
-void run_forward(const ChunkShape& shape, const ChunkForward& b, std::byte* workspace);
-void run_backward(const ChunkShape& shape, const ChunkBackward& b, std::byte* workspace);
+void run_forward(const ChunkShape& shape, const ChunkForward& b, std::byte* workspace, const Gear& gear);
+void run_backward(const ChunkShape& shape, const ChunkBackward& b, std::byte* workspace, const Gear& gear);
 
 // The same, slow and obvious, summing in double.
 std::int64_t forward_workspace_ref(const ChunkShape& shape);

@@ -3,6 +3,8 @@
 #include <cstring>
 
 #include "recurrent/chunk.h"
+#include "recurrent/gear.h"
+#include "recurrent/regate.h"
 #include "recurrent/share.h"
 
 namespace neap {
@@ -13,31 +15,39 @@ std::int64_t dgate_blocks(const ChunkShape& s) { return s.gate_blocks() == 0 ? 1
 std::int64_t state_block(const ChunkShape& s) { return s.kind == CellKind::kGru ? 1 : 0; }
 
 struct Layout {
-  float* dgates;  // [steps, batch, dgate_blocks * hidden]
+  float* dgates;  // [steps of a piece, batch, dgate_blocks * hidden]; before that the gates, where they are made again
   float* dh;      // [batch, hidden]
   float* dc;
-  float* h_prev;   // [steps, batch, hidden]: the states before the steps, where they do not lie in h
+  float* h_prev;   // [steps of a piece, batch, hidden]: the states before the steps, where they do not lie in h
   float* packed;   // w_hh; shares memory with the scratch and, without lengths, with h_prev
-  float* scratch;  // of the products behind the last step
+  float* scratch;  // of the products
+  std::int64_t scratch_thread;  // of those within a step
   std::int64_t bytes;
 };
 
 Layout lay_out(const ChunkShape& s, std::byte* base) {
   const int threads = omp_get_max_threads();
   const std::int64_t weight_rows = s.weight_blocks() * s.hidden;
+  const std::int64_t rows = s.longest() * s.batch;
   Space space(base);
   Layout out{};
-  out.dgates = space.floats(s.rows() * dgate_blocks(s) * s.hidden);
+  out.dgates = space.floats(rows * dgate_blocks(s) * s.hidden);
   out.dh = space.floats(s.batch * s.hidden);
   out.dc = space.floats(s.kind == CellKind::kLstm ? s.batch * s.hidden : 0);
-  if (s.is_masked) out.h_prev = space.floats(s.rows() * s.hidden);
+  if (s.is_masked) out.h_prev = space.floats(rows * s.hidden);
   const std::int64_t mark = space.mark();
-  out.packed = space.floats(static_cast<std::int64_t>(packed_b_bytes(weight_rows, s.hidden) / sizeof(float)));
-  space.back_to(mark);
-  if (!s.is_masked) out.h_prev = space.floats(s.rows() * s.hidden);
-  const std::size_t scratch = std::max({gemm_scratch_bytes({weight_rows, s.input, s.rows()}, threads),
-                                        gemm_scratch_bytes({weight_rows, s.hidden, s.rows()}, threads),
-                                        gemm_scratch_bytes({s.rows(), s.input, weight_rows}, threads)});
+  if (s.longest() > 1) {
+    out.packed = space.floats(static_cast<std::int64_t>(packed_b_bytes(weight_rows, s.hidden) / sizeof(float)));
+    space.back_to(mark);
+  }
+  if (!s.is_masked) out.h_prev = space.floats(rows * s.hidden);
+  const std::size_t step = gemm_scratch_bytes({s.batch, s.hidden, weight_rows});
+  const std::size_t scratch =
+      std::max({gemm_scratch_bytes({weight_rows, s.input, rows}, threads),
+                gemm_scratch_bytes({weight_rows, s.hidden, rows}, threads),
+                gemm_scratch_bytes({rows, s.input, weight_rows}, threads),
+                s.keeps_gates ? 0 : regate_scratch(s, threads), step * static_cast<std::size_t>(threads)});
+  out.scratch_thread = static_cast<std::int64_t>(step / sizeof(float));
   out.scratch = space.floats(static_cast<std::int64_t>(scratch / sizeof(float)));
   out.bytes = space.bytes();
   return out;
@@ -75,36 +85,56 @@ class Backward {
     columns_ = dgate_blocks(s) * s.hidden;
   }
 
-  void run() {
+  void run(const Gear& gear) {
+    for (std::int64_t to = s_.steps; to > 0; to = piece_.from) {
+      piece_ = piece_to(gear, s_, to);
+      lowest_ = s_.reverse ? s_.time(piece_.to - 1) : piece_.from;
+      run_steps();
+      run_products();
+    }
+    hand_on();
+  }
+
+ private:
+  bool is_first() const { return piece_.to == s_.steps; }
+  bool makes_gates() const { return b_.gates == nullptr && s_.gate_blocks() > 0; }
+
+  void run_steps() {
     if (s_.is_masked) gather_states();
-    pack_b_parallel({b_.w_hh, s_.hidden}, weight_rows(), s_.hidden, space_.packed);
+    if (makes_gates()) make_gates();
+    const bool is_packed = piece_.steps() > 1;
+    if (is_packed) pack_b_parallel({b_.w_hh, s_.hidden}, weight_rows(), s_.hidden, space_.packed);
     StepBarrier barrier;
 #pragma omp parallel num_threads(step_threads(s_.batch* weight_rows() * s_.hidden, omp_get_max_threads()))
     {
       const CellBlock block = share_of(omp_get_thread_num(), omp_get_num_threads(), s_.batch, s_.hidden);
-      for_rows(block, b_.dh_last, space_.dh);
-      if (space_.dc != nullptr && s_.kind == CellKind::kLstm) for_rows(block, b_.dc_last, space_.dc);
-      for (std::int64_t i = s_.steps - 1; i >= 0; --i) {
+      float* scratch = space_.scratch + omp_get_thread_num() * space_.scratch_thread;
+      if (is_first()) for_rows(block, b_.dh_last, space_.dh);
+      if (is_first() && s_.kind == CellKind::kLstm) for_rows(block, b_.dc_last, space_.dc);
+      for (std::int64_t i = piece_.to - 1; i >= piece_.from; --i) {
         apply_cell(i, block);
         barrier.wait(omp_get_num_threads());
-        if (i > 0 || b_.dh0 != nullptr) multiply_state(i, block);
+        if (i > 0 || b_.dh0 != nullptr) multiply_state(i, block, is_packed ? nullptr : scratch);
       }
     }
-    hand_on();
+  }
+
+  void run_products() const {
     if (b_.dw_ih != nullptr && b_.x != nullptr) input_weights();
     if (b_.dw_hh != nullptr && b_.h != nullptr) state_weights();
     if (b_.dx != nullptr) input();
     biases();
   }
 
- private:
+  // Where the gates' gradients of step i lie: the piece's steps in the order of time.
+  std::int64_t in_piece(std::int64_t i) const { return s_.time(i) - lowest_; }
   std::int64_t weight_rows() const { return s_.weight_blocks() * s_.hidden; }
-  float* dgates(std::int64_t i) const { return space_.dgates + s_.time(i) * s_.batch * columns_; }
+  float* dgates(std::int64_t i) const { return space_.dgates + in_piece(i) * s_.batch * columns_; }
   const float* at_step(const float* data, std::int64_t i) const {
     return data == nullptr ? nullptr : data + s_.time(i) * plane_;
   }
   const float* state_before(std::int64_t i) const {
-    if (s_.is_masked) return space_.h_prev + s_.time(i) * plane_;
+    if (s_.is_masked) return space_.h_prev + in_piece(i) * plane_;
     return i == 0 ? b_.h0 : at_step(b_.h, i - 1);
   }
   bool has_ended(std::int64_t time, std::int64_t row) const {
@@ -133,6 +163,7 @@ class Backward {
     cell.dh = space_.dh;
     cell.dgates = dgates(i);
     if (b_.gates != nullptr) cell.gates = b_.gates + s_.time(i) * s_.batch * s_.gate_blocks() * s_.hidden;
+    if (makes_gates()) cell.gates = cell.dgates;
     if (s_.kind == CellKind::kLstm) {
       cell.c = at_step(b_.c, i);
       cell.c_prev = i == 0 ? b_.c0 : at_step(b_.c, i - 1);
@@ -141,12 +172,16 @@ class Backward {
     cell_(cell);
   }
 
-  // dh += dgates * w_hh, on the block's units.
-  void multiply_state(std::int64_t i, const CellBlock& block) const {
+  // dh += dgates * w_hh, on the block's units; with w_hh packed, or where it lies.
+  void multiply_state(std::int64_t i, const CellBlock& block, float* scratch) const {
     const GemmShape shape = {block.row_end - block.row, block.unit_end - block.unit, weight_rows()};
     const float* from = dgates(i) + block.row * columns_ + state_block(s_) * s_.hidden;
-    gemm_packed(shape, {from, columns_}, packed_columns(space_.packed, weight_rows(), block.unit),
-                {space_.dh + block.row * s_.hidden + block.unit, s_.hidden, true});
+    const GemmOutput to = {space_.dh + block.row * s_.hidden + block.unit, s_.hidden, true};
+    if (scratch == nullptr) {
+      gemm_packed(shape, {from, columns_}, packed_columns(space_.packed, weight_rows(), block.unit), to);
+    } else {
+      gemm(shape, {from, columns_}, {b_.w_hh + block.unit, s_.hidden}, to, scratch);
+    }
   }
 
   void hand_on() const {
@@ -157,11 +192,11 @@ class Backward {
 
   // The state before each step, with lengths: rows that have not begun yet (in reverse) still have h0.
   void gather_states() const {
-    for (std::int64_t i = 0; i < s_.steps; ++i) {
+    for (std::int64_t i = piece_.from; i < piece_.to; ++i) {
       for (std::int64_t r = 0; r < s_.batch; ++r) {
         const bool is_first = i == 0 || (s_.reverse && has_ended(s_.time(i - 1), r));
         const float* from = is_first ? b_.h0 : at_step(b_.h, i - 1);
-        float* to = space_.h_prev + s_.time(i) * plane_ + r * s_.hidden;
+        float* to = space_.h_prev + in_piece(i) * plane_ + r * s_.hidden;
         const auto bytes = static_cast<std::size_t>(s_.hidden) * sizeof(float);
         if (from == nullptr) {
           std::memset(to, 0, bytes);
@@ -179,17 +214,23 @@ class Backward {
     return {to * s_.batch - 1, -1, count};
   }
 
+  // The same rows, counted from the first of the piece.
+  Rows inside(const Rows& r) const { return {r.first - lowest_ * s_.batch, r.step, r.count}; }
+
+  // Whether a sum goes on: from what is given, or from the pieces behind this one.
+  bool goes_on(const float* from, float* to, std::int64_t n) const { return !is_first() || start_sum(from, to, n); }
+
   // dw[row of `blocks` from `to_block` on] += dgates[its columns from `from_block` on]' * src
   void weights(std::int64_t from_block, std::int64_t to_block, std::int64_t blocks, const Rows& dgate_rows,
                const GemmOperand& src, std::int64_t width, float* dw, bool accumulate) const {
-    const GemmOperand a = dgate_rows.of(space_.dgates + from_block * s_.hidden, columns_, true);
+    const GemmOperand a = inside(dgate_rows).of(space_.dgates + from_block * s_.hidden, columns_, true);
     gemm_parallel({blocks * s_.hidden, width, dgate_rows.count}, a, src,
                   {dw + to_block * s_.hidden * width, width, accumulate}, space_.scratch);
   }
 
   void input_weights() const {
-    const bool accumulate = start_sum(b_.dw_ih_in, b_.dw_ih, weight_rows() * s_.input);
-    const Rows all = rows(0, s_.steps);
+    const bool accumulate = goes_on(b_.dw_ih_in, b_.dw_ih, weight_rows() * s_.input);
+    const Rows all = rows(piece_.from, piece_.to);
     const GemmOperand x = all.of(b_.x, s_.input);
     if (s_.kind == CellKind::kGru) {
       weights(1, 0, 2, all, x, s_.input, b_.dw_ih, accumulate);
@@ -200,26 +241,31 @@ class Backward {
   }
 
   void state_weights() const {
-    const bool accumulate = start_sum(b_.dw_hh_in, b_.dw_hh, weight_rows() * s_.hidden);
-    Rows of_dgates = rows(0, s_.steps);
-    GemmOperand states = of_dgates.of(space_.h_prev, s_.hidden);
-    if (!s_.is_masked && b_.h0 != nullptr) {
+    const bool accumulate = goes_on(b_.dw_hh_in, b_.dw_hh, weight_rows() * s_.hidden);
+    Rows of_dgates = rows(piece_.from, piece_.to);
+    GemmOperand states = inside(of_dgates).of(space_.h_prev, s_.hidden);
+    if (!s_.is_masked && piece_.from > 0) {
+      states = rows(piece_.from - 1, piece_.to - 1).of(b_.h, s_.hidden);
+    } else if (!s_.is_masked && b_.h0 != nullptr) {
       const auto step = static_cast<std::size_t>(plane_) * sizeof(float);
       float* behind = space_.h_prev + (s_.reverse ? 0 : plane_);
-      std::memcpy(behind, b_.h + (s_.reverse ? plane_ : 0), step * static_cast<std::size_t>(s_.steps - 1));
-      std::memcpy(space_.h_prev + s_.time(0) * plane_, b_.h0, step);
+      const float* before = b_.h + (s_.reverse ? (lowest_ + 1) * plane_ : 0);
+      std::memcpy(behind, before, step * static_cast<std::size_t>(piece_.steps() - 1));
+      std::memcpy(space_.h_prev + in_piece(0) * plane_, b_.h0, step);
     } else if (!s_.is_masked) {  // the first step's state is zero: its rows add nothing
-      of_dgates = rows(1, s_.steps);
-      states = rows(0, s_.steps - 1).of(b_.h, s_.hidden);
+      of_dgates = rows(1, piece_.to);
+      states = rows(0, piece_.to - 1).of(b_.h, s_.hidden);
     }
     weights(state_block(s_), 0, s_.weight_blocks(), of_dgates, states, s_.hidden, b_.dw_hh, accumulate);
   }
 
+  // dx = dgates * w_ih
   void input() const {
     const auto multiply = [&](std::int64_t from_block, std::int64_t to_block, std::int64_t blocks, bool accumulate) {
-      gemm_parallel({s_.rows(), s_.input, blocks * s_.hidden}, {space_.dgates + from_block * s_.hidden, columns_},
-                    {b_.w_ih + to_block * s_.hidden * s_.input, s_.input}, {b_.dx, s_.input, accumulate},
-                    space_.scratch);
+      gemm_parallel({piece_.steps() * s_.batch, s_.input, blocks * s_.hidden},
+                    {space_.dgates + from_block * s_.hidden, columns_},
+                    {b_.w_ih + to_block * s_.hidden * s_.input, s_.input},
+                    {b_.dx + lowest_ * s_.batch * s_.input, s_.input, accumulate}, space_.scratch);
     };
     if (s_.kind == CellKind::kGru) {
       multiply(1, 0, 2, false);
@@ -229,9 +275,14 @@ class Backward {
     }
   }
 
+  // The piece's gates into the place of their gradients.
+  void make_gates() const {
+    regate(s_, b_, piece_, lowest_, s_.is_masked ? space_.h_prev : nullptr, space_.dgates, space_.scratch);
+  }
+
   void biases() const {
     const auto begin = [&](const float* from, float* to) {
-      if (to != nullptr && !start_sum(from, to, weight_rows())) {
+      if (to != nullptr && !goes_on(from, to, weight_rows())) {
         std::memset(to, 0, static_cast<std::size_t>(weight_rows()) * sizeof(float));
       }
     };
@@ -248,7 +299,7 @@ class Backward {
   void sum_columns(std::int64_t from_block, std::int64_t to_block, std::int64_t blocks, float* sum, float* also) const {
     if (sum == nullptr && also == nullptr) return;
     constexpr std::int64_t kWidth = 256;  // columns whose sums stay in the L1 cache
-    const Rows all = rows(0, s_.steps);
+    const Rows all = inside(rows(piece_.from, piece_.to));
     const std::int64_t columns = blocks * s_.hidden;
 #pragma omp parallel for schedule(static)
     for (std::int64_t j = 0; j < columns; j += kWidth) {
@@ -265,14 +316,16 @@ class Backward {
   void (*cell_)(const CellBackward&);
   std::int64_t plane_;        // elements of one step's h
   std::int64_t columns_ = 0;  // of one row of dgates
+  Piece piece_;
+  std::int64_t lowest_ = 0;  // the earliest time of the piece
 };
 
 }  // namespace
 
 std::int64_t backward_workspace(const ChunkShape& shape) { return lay_out(shape, nullptr).bytes; }
 
-void run_backward(const ChunkShape& shape, const ChunkBackward& b, std::byte* workspace) {
-  Backward(shape, b, workspace).run();
+void run_backward(const ChunkShape& shape, const ChunkBackward& b, std::byte* workspace, const Gear& gear) {
+  Backward(shape, b, workspace).run(gear);
 }
 
 }  // namespace neap

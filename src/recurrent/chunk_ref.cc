@@ -170,7 +170,10 @@ class Reference {
       const std::int64_t unit = e % s_.hidden;
       const bool is_over = has_ended(s_, b_.lengths, t, e / s_.hidden);
       double y[4] = {};
-      for (std::int64_t g = 0; g < s_.gate_blocks(); ++g) y[g] = b_.gates[(row * 4 + g) * s_.hidden + unit];
+      for (std::int64_t g = 0; b_.gates != nullptr && g < s_.gate_blocks(); ++g) {
+        y[g] = b_.gates[(row * 4 + g) * s_.hidden + unit];
+      }
+      if (b_.gates == nullptr && s_.gate_blocks() > 0) make_gates(t, row, unit, y);
       const double c_prev = step == 0 ? at(b_.c0, e) : at(b_.c, s_.time(step - 1) * plane_ + e);
       const double dh = dh_[e] + (is_over ? 0 : at(b_.dh, t * plane_ + e));
       const Slopes d = is_over ? Slopes{.dh_prev = dh_[e], .dc_prev = dc_[e]}
@@ -184,6 +187,19 @@ class Reference {
       dh_[e] = d.dh_prev;
       dc_[e] = d.dc_prev;
     }
+  }
+
+  void make_gates(std::int64_t t, std::int64_t row, std::int64_t unit, double (&y)[4]) const {
+    Unit u{};
+    for (std::int64_t g = 0; g < s_.weight_blocks(); ++g) {
+      const std::int64_t k = g * s_.hidden + unit;
+      u.by_input[g] = dot(b_.x + row * s_.input, b_.w_ih + k * s_.input, s_.input) + at(b_.b_ih, k);
+      u.by_state[g] = at(b_.b_hh, k);
+      for (std::int64_t j = 0; j < s_.hidden; ++j) {
+        u.by_state[g] += h_prev_[t * plane_ + row % s_.batch * s_.hidden + j] * b_.w_hh[k * s_.hidden + j];
+      }
+    }
+    std::copy_n(activate(s_.kind, u).gates, 4, y);
   }
 
   double by_weights(std::int64_t t, std::int64_t row, std::int64_t unit) const {

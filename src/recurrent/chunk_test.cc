@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/random.h"
+#include "recurrent/gear.h"
 
 namespace neap {
 namespace {
@@ -44,14 +45,14 @@ TEST(Chunk, OutputsDoNotDependOnWhatIsKept) {
                       .gates = gates.data(),
                       .c = c.data(),
                       .c_last = kind == CellKind::kLstm ? c_last.data() : nullptr};
-    run_forward(s, b, workspace.data());
+    run_forward(s, b, workspace.data(), {});
     const auto all = h;
     const auto last = h_last;
     const auto last_cell = c_last;
     b.gates = nullptr;
     b.c = nullptr;
     std::fill(h.begin(), h.end(), 0.0F);
-    run_forward(s, b, workspace.data());
+    run_forward(s, b, workspace.data(), {});
     EXPECT_EQ(h, all);
     EXPECT_EQ(h_last, last);
     EXPECT_EQ(c_last, last_cell);

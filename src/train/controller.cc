@@ -18,10 +18,13 @@ double thread_cpu_ms() {
 
 // Nice and no idle class: under full load that one gets next to nothing, and plans would come when nobody needs them.
 // All cores are busy with training: at the lowest priority a plan would come a hundred steps later. What planning takes
-// is lost to training either way.
-constexpr int kNice = 5;
+// is lost to training either way. Relative to the run's own niceness, which may be far from 0.
+constexpr int kNicer = 5;
 
-void be_modest() { setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice); }
+void be_modest() {
+  const auto self = static_cast<id_t>(gettid());
+  setpriority(PRIO_PROCESS, self, getpriority(PRIO_PROCESS, self) + kNicer);
+}
 
 }  // namespace
 

@@ -98,7 +98,8 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   out.shape = {.batch = out.spec.batch(), .length = sequence_length(out.program->graph)};
   check_lengths(out, options);
   out.link = kGuessedLink;
-  out.policy = make_policy(options.policy, options.checkpointing);
+  const bool has_place = !options.spill_dir.empty() || options.host_ram > 0;
+  out.policy = make_policy(options.policy, options.checkpointing, has_place);
   const PlanningProblem problem{.graph = out.program->graph, .costs = out.program->costs, .link = out.link};
   const auto start = Clock::now();
   out.plan = plan_within(store_all_policy(), problem, std::nullopt);

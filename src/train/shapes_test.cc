@@ -10,6 +10,7 @@
 #include "neap/train.h"
 #include "plan/plan.h"
 #include "train/budget_control.h"
+#include "train/call_times.h"
 #include "train/drift.h"
 #include "train/step_list.h"
 
@@ -230,6 +231,72 @@ TEST(Steering, PlansAgainWhenTimesAreKnown) {
   EXPECT_EQ(r.summary.weights_hash, beside.summary.weights_hash);
   EXPECT_GT(beside.summary.steering_share, 0);
   EXPECT_LT(beside.summary.steering_share, 0.05);
+}
+
+// The simulator's word stands before a step runs: no byte off, and a time as soon as calls have been timed.
+TEST(Steering, SaysBeforeAStepWhatItTakes) {
+  TrainOptions options = tiny("gpt-mini:layers=2,width=64,heads=2", 12);
+  options.policy = "adaptive";
+  options.budget = "60%";
+  Trainer trainer(options);
+  for (int i = 0; i < 12; ++i) {
+    const StepReport s = trainer.advance();
+    EXPECT_EQ(s.peak_bytes, trainer.plan().peak_bytes) << i;
+    EXPECT_EQ(s.predicted_ms > 0, i >= 2) << i;  // the second step is the first that is timed
+    EXPECT_LT(s.recomputed_ms, s.predicted_ms + 1e-9) << i;
+    EXPECT_EQ(s.recomputed_ms > 0, i >= 2) << i;
+  }
+  EXPECT_GT(trainer.summary().predicted_step_ms, 0);
+}
+
+// Nobody waits for the best plan within a budget that has shrunk: one that is quickly made runs until it comes.
+TEST(Steering, AShrunkBudgetHoldsAtOnceAndTheBetterPlanFollows) {
+  TrainOptions options = tiny("gpt-mini:layers=3,width=64,heads=2", 10);
+  options.policy = "adaptive";
+  Trainer trainer(options);
+  const std::int64_t state = trainer.summary().state_bytes;
+  const std::int64_t rest = trainer.summary().store_all_bytes - state;
+  for (int i = 0; i < 3; ++i) trainer.advance();
+  trainer.set_budget(std::to_string(state + rest * 8 / 10));
+  const std::int64_t first = trainer.advance().peak_bytes;
+  EXPECT_LE(first, state + rest * 8 / 10);
+  std::int64_t last = 0;
+  while (trainer.step() < options.steps) last = trainer.advance().peak_bytes;
+  EXPECT_LE(last, state + rest * 8 / 10);
+  EXPECT_GT(last, first) << "what fits is kept in the end";
+  EXPECT_GE(trainer.summary().plan_swaps, 2);
+}
+
+TEST(CallTimes, AreMediansThatLeaveADisturbedStepOut) {
+  Plan plan;
+  plan.instructions.push_back({.action = Action::kRun, .node = {0}});
+  plan.instructions.push_back({.action = Action::kRecompute, .node = {0}});
+  CallTimes times;
+  std::vector<double> ms = {7, 9};  // the second node does not run
+  times.write(ms);
+  EXPECT_EQ(ms, (std::vector<double>{7, 9}));
+  const double measured[] = {3, 40, 2, 1, 50};
+  const double medians[] = {3, 3, 3, 2, 3};  // of an even number, the smaller of the two in the middle
+  for (std::size_t i = 0; i < CallTimes::kSteps; ++i) {
+    EXPECT_FALSE(times.is_complete());
+    times.add(plan, {measured[i], 1000}, 2);
+    times.write(ms);
+    EXPECT_EQ(ms, (std::vector<double>{medians[i], 9})) << i;
+  }
+  EXPECT_TRUE(times.is_complete());
+  times.clear();
+  EXPECT_TRUE(times.is_empty());
+}
+
+TEST(Pace, IsTheMedianOfTheLastSteps) {
+  Pace pace;
+  EXPECT_EQ(pace.median(), 1);
+  for (const double ratio : {1.2, 9.0, 1.1}) pace.add(ratio);
+  EXPECT_EQ(pace.median(), 1.2);
+  for (int i = 0; i < 9; ++i) pace.add(2);
+  EXPECT_EQ(pace.median(), 2);
+  pace.clear();
+  EXPECT_EQ(pace.median(), 1);
 }
 
 TEST(Drift, IsSeenSoonAndNoiseIsNot) {

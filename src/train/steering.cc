@@ -30,9 +30,13 @@ Steering::NewPlan Steering::plan_new(const BatchShape& shape, const Program& pro
   const PlanningProblem problem{program.graph, program.costs, setup_.link, &layout};
   std::optional<Plan> plan = shape_planner_ ? shape_planner_(problem, shape, budget) : std::nullopt;
   const bool is_good = plan && plan->peak_bytes <= key_of(budget) && !validate(*plan, program.graph, program.costs);
-  if (!is_good) plan = plan_within(*setup_.policy, problem, budget);
+  bool is_quick = is_good;
+  if (!is_good) {
+    is_quick = budget && setup_.policy->has_quick_first();
+    plan = is_quick ? first_plan(*setup_.policy, problem, *budget) : plan_within(*setup_.policy, problem, budget);
+  }
   setup_.planning_ms += ms_since(start);
-  return {std::move(*plan), is_good};
+  return {std::move(*plan), is_quick};
 }
 
 void Steering::scale_guesses(Program& program) const {
@@ -55,8 +59,17 @@ void Steering::swap(Stepper& stepper, Plan plan, const Budget& budget) {
   if (s.planned_for != key_of(budget)) s.keep(s.planned_for, stepper.plan());
   stepper.swap(std::move(plan));
   s.planned_for = key_of(budget);
-  s.predicted_ms = s.has_times ? simulate(stepper.plan(), stepper.program()->costs, setup_.link).ms : 0;
+  simulate_step(stepper);
   ++swaps_;
+}
+
+// Without measured times there is nothing to say.
+void Steering::simulate_step(Stepper& stepper) const {
+  Steered& s = stepper.steered;
+  if (!s.was_timed) return;
+  const Simulation simulation = simulate(stepper.plan(), stepper.program()->costs, setup_.link);
+  s.simulated_ms = simulation.ms;
+  s.recomputed_ms = simulation.recomputed_ms;
 }
 
 void Steering::swap_in(Steppers& steppers, const Arena& arena, const Budget& budget, std::string& problems) {
@@ -79,7 +92,7 @@ void Steering::swap_in(Steppers& steppers, const Arena& arena, const Budget& bud
       continue;
     }
     const auto ms = [&](const Plan& p) { return simulate(p, stepper->program()->costs, setup_.link).ms; };
-    const bool is_for_this = stepper->steered.planned_for == key_of(budget);
+    const bool is_for_this = stepper->steered.planned_for == key_of(budget) && setup_.policy->is_after_time_alone();
     if (is_for_this && ms(*answer->plan) >= ms(stepper->plan())) continue;
     swap(*stepper, std::move(*answer->plan), budget);
   }
@@ -98,26 +111,26 @@ void Steering::fit(Stepper& stepper, const Budget& budget) {
     swap(stepper, std::move(made.plan), budget);
     if (!made.is_quick) return;
   }
-  if (s.asked_for != key_of(budget)) ask(stepper, budget);  // there is room for a faster one
+  const bool will_be_asked = is_on(budget) && s.times.is_empty();  // as soon as there are times
+  if (s.asked_for != key_of(budget) && !will_be_asked) ask(stepper, budget);
 }
 
 bool Steering::wants_times(const Stepper& stepper, const Budget& budget) const {
   constexpr std::int64_t kColdSteps = 1;  // the first one pays for cold memory
-  return is_on(budget) && !stepper.steered.has_times && stepper.steered.steps >= kColdSteps;
+  return is_on(budget) && !stepper.steered.times.is_complete() && stepper.steered.steps >= kColdSteps;
 }
 
 // The plan was made with guesses; now there are times.
 void Steering::learn(Stepper& stepper, const std::vector<double>& timed) {
   std::vector<double>& ms = stepper.program()->costs.ms;
   const double guessed = sum(ms);
-  for (std::size_t i = 0; i < timed.size(); ++i) {
-    const Instruction& in = stepper.plan().instructions[i];
-    if (in.action == Action::kRun) ms[in.node.index] = timed[i];
-  }
   Steered& s = stepper.steered;
+  if (s.times.is_empty()) s.pace.clear();
+  s.times.add(stepper.plan(), timed, ms.size());
+  s.times.write(ms);
   if (!s.was_timed && guessed > 0) pace_ *= sum(ms) / guessed;
-  s.has_times = s.was_timed = true;
-  s.predicted_ms = simulate(stepper.plan(), stepper.program()->costs, setup_.link).ms;
+  s.was_timed = true;
+  simulate_step(stepper);
 }
 
 void Steering::after_step(Stepper& stepper, Steppers& steppers, double ms, const std::vector<double>& timed,
@@ -127,14 +140,21 @@ void Steering::after_step(Stepper& stepper, Steppers& steppers, double ms, const
   if (!is_on(budget)) return;
   if (link.write_bytes_per_ms > 0) setup_.link.write_bytes_per_ms = link.write_bytes_per_ms;
   if (link.read_bytes_per_ms > 0) setup_.link.read_bytes_per_ms = link.read_bytes_per_ms;
-  if (!timed.empty()) {
-    learn(stepper, timed);
-    ask(stepper, budget);
-    for (const std::int64_t bytes : coming_) ask(stepper, bytes);
-    s.asked_for = key_of(budget);
-  } else if (s.has_times && drift_.add(ms, s.predicted_ms)) {
-    for (auto& each : steppers) each->steered.has_times = false;
+  const bool is_first = s.times.is_empty();
+  if (!timed.empty()) learn(stepper, timed);
+  if (s.simulated_ms > 0) s.pace.add(ms / s.simulated_ms);
+  if (timed.empty()) {
+    if (s.times.is_complete() && drift_.add(ms, s.simulated_ms)) {
+      for (auto& each : steppers) each->steered.times.clear();
+    }
+    return;
   }
+  // A plan at once, since that in place is from guesses or from times that no longer hold, and another when times are
+  // sure.
+  if (!is_first && !s.times.is_complete()) return;
+  ask(stepper, budget);
+  for (const std::int64_t bytes : coming_) ask(stepper, bytes);
+  s.asked_for = key_of(budget);
 }
 
 }  // namespace neap

@@ -54,12 +54,18 @@ class Steering {
   // Between steps, or before a step is run again.
   void swap(Stepper& stepper, Plan plan, const Budget& budget);
 
+  // What the next step will take by the simulator, at the pace of the last ones; 0: no call has been timed.
+  static double predicted_ms(const Stepper& stepper) {
+    return stepper.steered.simulated_ms * stepper.steered.pace.median();
+  }
+
   std::int64_t swaps() const { return swaps_; }
   double overhead_ms() const { return controller_.overhead_ms(); }
 
  private:
   bool is_on(const Budget& budget) const;
   void learn(Stepper& stepper, const std::vector<double>& timed);
+  void simulate_step(Stepper& stepper) const;
 
   Setup& setup_;
   std::vector<std::int64_t> coming_;

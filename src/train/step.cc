@@ -48,6 +48,8 @@ StepReport Trainer::Impl::advance() {
   const BatchInfo batch = batches_->next();
   Stepper& stepper = stepper_for(batch.length);
   enter(stepper);
+  const double predicted_ms = Steering::predicted_ms(stepper);  // before it is known
+  const double recomputed_ms = stepper.steered.recomputed_ms * stepper.steered.pace.median();
   const auto run_start = Clock::now();
   write_inputs(stepper);
   const auto compute_start = Clock::now();
@@ -81,7 +83,9 @@ StepReport Trainer::Impl::advance() {
           .spilled_bytes = last_.written_bytes,
           .transfer_ms = last_.write_ms + last_.read_ms,
           .stalled_ms = last_.stalled_ms,
-          .note = std::exchange(note_, {})};
+          .note = std::exchange(note_, {}),
+          .recomputed_ms = recomputed_ms,
+          .predicted_ms = predicted_ms};
 }
 
 // What predictors, recordings and traces want to know of a step.
@@ -137,7 +141,7 @@ void Trainer::Impl::prepare_to_run_again(Stepper& stepper, const SpillLost& lost
 
 // What would be spilled is made again instead, to the same bits.
 void Trainer::Impl::do_without_spilling(Stepper& stepper, const SpillLost& lost) {
-  setup_.policy = make_policy("greedy");
+  setup_.policy = make_policy(options_.policy == "spill" ? "greedy" : options_.policy, options_.checkpointing);
   use_new_plan(stepper);
   if (stepper.plan().slots.empty()) {
     note_ = fmt::format("step {}: {}; from now on tensors are made again instead", step_ + 1, lost.what);

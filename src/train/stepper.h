@@ -14,6 +14,7 @@
 #include "pool/spill_store.h"
 #include "runtime/executor.h"
 #include "runtime/prepare.h"
+#include "train/call_times.h"
 
 namespace neap {
 
@@ -26,9 +27,11 @@ struct BatchShape {
 // What steering (train/steering.h) knows of one shape. Budgets: kNoBudget is none.
 struct Steered {
   std::int64_t steps = 0;
-  bool has_times = false;             // the costs are measured, and not outdated
-  bool was_timed = false;             // they have been measured once
-  double predicted_ms = 0;            // of a step, by measured costs; 0: unknown
+  CallTimes times;                    // empty: nothing is measured, or it is outdated
+  bool was_timed = false;             // the costs have been measured once
+  double simulated_ms = 0;            // of a step, by measured costs; 0: unknown
+  double recomputed_ms = 0;           // of that: for what is computed again
+  Pace pace;                          // measured over simulated time
   std::int64_t planned_for = 0;       // the budget that the plan was made for; 0: for none in particular
   std::int64_t asked_for = 0;         // and the last one that a plan was asked for
   std::map<std::int64_t, Plan> kept;  // for other budgets

@@ -8,6 +8,7 @@
 
 #include "autodiff/optimizer.h"
 #include "core/bytes.h"
+#include "core/clock.h"
 #include "core/file.h"
 #include "core/random.h"
 #include "neap/error.h"
@@ -114,7 +115,10 @@ void Trainer::Impl::fit_arena(std::int64_t least) {
 Stepper& Trainer::Impl::stepper_for(std::int64_t length) {
   const BatchShape shape{setup_.shape.batch, length > 0 ? length : setup_.shape.length};
   if (Stepper* known = steppers_.find(shape)) {
+    const auto start = Clock::now();
+    const double planned_ms = setup_.planning_ms;
     steering_.fit(*known, budget());
+    steering_ms_ += ms_since(start) - (setup_.planning_ms - planned_ms);
     return *known;
   }
   auto program = prepare_length(setup_, options_, shape.length);
@@ -186,6 +190,7 @@ Summary Trainer::Impl::summary() const {
           .min_budget_bytes = budget_.minimum(),
           .violations = violations_,
           .median_step_ms = times_.median(),
+          .predicted_step_ms = active_ != nullptr ? Steering::predicted_ms(*active_) : 0,
           .steering_share = training_ms_ > 0 ? (steering_ms_ + steering_.overhead_ms()) / training_ms_ : 0,
           .rss_peak_bytes = rss_peak(),
           .planning_ms = setup_.planning_ms,

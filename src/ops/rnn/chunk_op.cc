@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "device/geared_kernel.h"
 #include "neap/error.h"
+#include "recurrent/gear.h"
 
 namespace neap::ops {
 namespace {
@@ -33,6 +35,14 @@ std::int64_t weight_blocks(ChunkFamily family) {
   return family == ChunkFamily::kLstm ? 4 : family == ChunkFamily::kGru ? 3 : 1;
 }
 
+bool keeps_gates(const Attrs& attrs) {
+  const std::string gates = attrs.text("gates", "keep");
+  if (gates != "keep" && gates != "recompute") {
+    throw UserError(fmt::format("gates '{}': take keep or recompute", gates));
+  }
+  return gates == "keep";
+}
+
 // With the sizes that are known when kernels are prepared.
 ChunkShape shape_of(ChunkFamily family, const OpCall& call, const Shape& rows, std::size_t w_ih, bool is_masked) {
   return {.kind = kind_of(family, call.attrs),
@@ -42,7 +52,9 @@ ChunkShape shape_of(ChunkFamily family, const OpCall& call, const Shape& rows, s
           .hidden = call.shape(w_ih).size(0) / weight_blocks(family),
           .reverse = call.attrs.integer("reverse", 0) != 0,
           .is_masked = is_masked,
-          .start = call.attrs.integer("start", 0)};
+          .start = call.attrs.integer("start", 0),
+          .most = call.attrs.integer("unroll", 0),
+          .keeps_gates = keeps_gates(call.attrs)};
 }
 
 ChunkShape forward_shape(ChunkFamily family, const OpCall& call) {
@@ -111,6 +123,8 @@ ChunkBackward chunk_backward_buffers(const Buffers& b) {
           .x = b.in<float>(In::kX),
           .w_ih = b.in<float>(In::kWIh),
           .w_hh = b.in<float>(In::kWHh),
+          .b_ih = b.in<float>(In::kBIh),
+          .b_hh = b.in<float>(In::kBHh),
           .lengths = b.in<std::int32_t>(In::kLengths),
           .h0 = b.in<float>(In::kH0),
           .c0 = b.in<float>(In::kC0),
@@ -133,8 +147,10 @@ ChunkBackward chunk_backward_buffers(const Buffers& b) {
 Types infer_chunk(ChunkFamily family, const OpCall& call) {
   using In = ChunkIn;
   kind_of(family, call.attrs);
+  keeps_gates(call.attrs);
   const TensorType& x = call.in(In::kX);
   const TensorType& w_hh = call.in(In::kWHh);
+  if (call.attrs.integer("unroll", 0) < 0) throw UserError("unroll must not be negative");
   if (x.dtype != DType::kF32 || x.shape.rank() != 3) throw UserError("x must be f32[steps,batch,input]");
   if (w_hh.shape.rank() != 2) throw UserError("w_hh must be a matrix");
   const Dim hidden = w_hh.shape[1];
@@ -187,10 +203,11 @@ Values chunk_gradient(ChunkFamily family, std::string_view grad_op, GradientCall
                                 c.node.op->name, c.node.name));
   }
   const auto sum = [&](std::size_t i) { return c.wants(i) ? c.take_sum(i) : Value{}; };
-  const bool needs_h = !is_lstm || c.wants(In::kWHh);
+  const bool makes_gates = family != ChunkFamily::kRnn && !keeps_gates(c.node.attrs);
+  const bool needs_h = !is_lstm || makes_gates || c.wants(In::kWHh);
   Values in = {c.dy[Out::kH],
                c.dy[Out::kHLast],
-               c.wants(In::kWIh) ? c.x(In::kX) : Value{},
+               makes_gates || c.wants(In::kWIh) ? c.x(In::kX) : Value{},
                c.x(In::kWIh),
                c.x(In::kWHh),
                c.x(In::kLengths),
@@ -200,9 +217,13 @@ Values chunk_gradient(ChunkFamily family, std::string_view grad_op, GradientCall
                sum(In::kWHh),
                sum(In::kBIh),
                sum(In::kBHh)};
-  if (family != ChunkFamily::kRnn) in.push_back(c.y(Out::kGates));
+  if (family != ChunkFamily::kRnn) in.push_back(makes_gates ? Value{} : c.y(Out::kGates));
   if (is_lstm) {
     in.insert(in.end(), {c.y(Out::kC), kept_state(c, In::kC0, Out::kCLast, Out::kC), c.dy[Out::kCLast]});
+  }
+  if (makes_gates) {
+    in.resize(ChunkGradIn::kBIh);
+    in.insert(in.end(), {c.x(In::kBIh), c.x(In::kBHh)});
   }
   using GradOut = ChunkGradOut;
   const Values d = c.g.add(grad_op, in, c.node.attrs);
@@ -222,8 +243,10 @@ Values chunk_gradient(ChunkFamily family, std::string_view grad_op, GradientCall
 
 Prepared chunk_simd(ChunkFamily family, const OpCall& call) {
   const ChunkShape shape = forward_shape(family, call);
-  const auto run = [shape](const Buffers& b) { run_forward(shape, chunk_forward_buffers(b), b.workspace); };
-  return function_kernel(run, forward_workspace(shape));
+  const auto run = [shape](const Buffers& b, std::uint32_t gear) {
+    run_forward(shape, chunk_forward_buffers(b), b.workspace, Gear::of(gear));
+  };
+  return std::make_unique<GearedFunction>(run, forward_workspace(shape));
 }
 
 namespace {
@@ -269,8 +292,10 @@ Prepared chunk_ref(ChunkFamily family, const OpCall& call) {
 
 Prepared chunk_grad_simd(ChunkFamily family, const OpCall& call) {
   const ChunkShape shape = backward_shape(family, call);
-  const auto run = [shape](const Buffers& b) { run_backward(shape, chunk_backward_buffers(b), b.workspace); };
-  return function_kernel(run, backward_workspace(shape));
+  const auto run = [shape](const Buffers& b, std::uint32_t gear) {
+    run_backward(shape, chunk_backward_buffers(b), b.workspace, Gear::of(gear));
+  };
+  return std::make_unique<GearedFunction>(run, backward_workspace(shape));
 }
 
 Prepared chunk_grad_ref(ChunkFamily family, const OpCall& call) {
@@ -287,9 +312,10 @@ double chunk_flops(ChunkFamily family, const OpCall& call) {
 // Two products of the forward pass's size for each of its own, less those that nobody wants.
 double chunk_grad_flops(ChunkFamily family, const OpCall& call) {
   const ChunkShape s = backward_shape(family, call);
-  const double by_input = call.has(ChunkGradIn::kX) ? 2 : 1;
+  const double again = s.gate_blocks() > 0 && !s.keeps_gates ? 1 : 0;  // forward's products
+  const double by_input = (call.has(ChunkGradIn::kX) ? 2 : 1) + again;
   return 2.0 * static_cast<double>(s.rows() * s.weight_blocks() * s.hidden) *
-         (by_input * static_cast<double>(s.input) + 2.0 * static_cast<double>(s.hidden));
+         (by_input * static_cast<double>(s.input) + (2.0 + again) * static_cast<double>(s.hidden));
 }
 
 }  // namespace neap::ops

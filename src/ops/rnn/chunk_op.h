@@ -7,7 +7,8 @@
 namespace neap::ops {
 
 // Of a chunk: x [steps, batch, input], weights and biases as torch has them, lengths i32 [batch], states [batch,
-// hidden]. Attributes: "reverse" (0), "start" (0), and "activation" ("tanh" or "relu") of rnn_chunk.
+// hidden]. Attributes: "reverse" (0), "start" (0), and "activation" ("tanh" or "relu") of rnn_chunk. These change no
+// bit: "unroll" (0: all), steps that workspace is booked for, and "gates" ("keep"), or "recompute" for backward.
 struct ChunkIn {
   enum : std::size_t { kX, kWIh, kWHh, kBIh, kBHh, kLengths, kH0, kC0 };  // all from kBIh on may be left out
 };
@@ -33,7 +34,9 @@ struct ChunkGradIn {
     kGates,
     kC,
     kC0,
-    kDcLast
+    kDcLast,
+    kBIh,  // the biases: only without gates, which are then made again
+    kBHh
   };
 };
 struct ChunkGradOut {

@@ -34,7 +34,10 @@ void check(const AgentOptions& o) {
   const auto is_share = [](double x) { return x >= 0 && x <= 1; };
   if (!is_share(o.rate) || !is_share(o.epsilon)) throw UserError("the agent's rate and epsilon lie between 0 and 1");
   for (const double w : {o.reward.time, o.reward.memory, o.reward.bandwidth}) {
-    if (!(w >= 0 && w < 1e6)) throw UserError("the weights of a reward are not negative");
+    if (!(w >= 0 && w < 1e6)) throw UserError("the weights of a reward are not negative and below 1000000");
+  }
+  if (o.reward.time + o.reward.memory + o.reward.bandwidth <= 0) {
+    throw UserError("a reward whose weights are all 0 says nothing");
   }
 }
 

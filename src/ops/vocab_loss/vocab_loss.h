@@ -1,0 +1,53 @@
+// A linear layer into many classes, cross entropy over them, and all their gradients, in one call that never has the
+// logits as a whole beside the weight's gradient.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "ops/cross_entropy/cross_entropy_simd.h"
+#include "ops/kernel.h"
+
+namespace neap::ops {
+
+struct VocabShape {
+  std::int64_t rows = 0, in = 0;
+  ClassRows classes{};
+  bool bias = false;
+  bool mean = true;
+
+  // Rows that go through at one time. Where all rows' logits have no more bytes than the weight's gradient, they lie in
+  // its place until it takes theirs, tile by tile; otherwise chunks of rows lie in the workspace.
+  bool fits_in_gradient() const { return rows <= in; }
+  std::int64_t chunk() const;
+  std::int64_t tile() const;  // classes
+};
+
+VocabShape vocab_shape(const OpCall& call);
+
+// The three products of one tile of classes.
+struct TileProducts {
+  using Logits = std::function<void(const float* x, const float* w, const float* bias, float* y, std::byte* scratch)>;
+  using Gradient = std::function<void(const float* g, const float* other, float* d, bool add, std::byte* scratch)>;
+  Logits logits;    // y = x w^T + bias
+  Gradient input;   // d [+]= g w
+  Gradient weight;  // d [+]= g^T x
+  std::int64_t scratch = 0;
+  std::string numerics;
+};
+struct TileShape {
+  std::int64_t rows, columns, in;
+  bool bias;
+};
+using MakeProducts = std::optional<TileProducts> (*)(const TileShape&);
+
+// Nothing where the products cannot be made.
+Prepared vocab_loss_by(const OpCall& call, MakeProducts make);
+
+[[gnu::weak]] Prepared vocab_loss_onednn(const OpCall& call);
+Prepared vocab_loss_own(const OpCall& call);
+Prepared vocab_loss_ref(const OpCall& call);
+
+}  // namespace neap::ops

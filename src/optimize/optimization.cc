@@ -1,0 +1,69 @@
+#include "optimize/optimization.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "neap/error.h"
+#include "optimize/vocab_loss.h"
+
+namespace neap {
+namespace {
+
+constexpr std::array kAll = {kTiledVocabLoss};
+
+std::string names() {
+  std::string out;
+  for (const Optimization& each : kAll) out += fmt::format("{}{}", out.empty() ? "" : ", ", each.name);
+  return out;
+}
+
+// One part of a list of names.
+std::string_view checked(std::string_view part, std::string_view text) {
+  if (part == "off" || part == "all" || part == "adaptive") {
+    throw UserError(fmt::format("--optimize '{}': '{}' stands alone", text, part));
+  }
+  if (std::none_of(kAll.begin(), kAll.end(), [&](const Optimization& each) { return each.name == part; })) {
+    throw UserError(
+        fmt::format("--optimize: there is no optimization '{}'; take adaptive, off, all, or of {}", part, names()));
+  }
+  return part;
+}
+
+}  // namespace
+
+std::string_view name(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::kCompute: return "compute";
+    case Strategy::kMemory: return "memory";
+    case Strategy::kHybrid: return "hybrid";
+  }
+  return "?";
+}
+
+std::span<const Optimization> optimizations() { return kAll; }
+
+std::vector<const Optimization*> chosen_optimizations(std::string_view text) {
+  std::vector<const Optimization*> out;
+  if (text == "off") return out;
+  const bool wants_all = text == "adaptive" || text == "all";
+  std::set<std::string_view> wanted;
+  for (std::size_t at = 0; !wants_all && at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    wanted.insert(checked(text.substr(at, end - at), text));
+    at = end + 1;
+  }
+  for (const Optimization& each : kAll) {
+    if (wants_all || wanted.contains(each.name)) out.push_back(&each);
+  }
+  return out;
+}
+
+Graph optimize(Graph graph, std::span<const Optimization* const> chosen) {
+  for (const Optimization* each : chosen) graph = each->apply(std::move(graph));
+  return graph;
+}
+
+}  // namespace neap

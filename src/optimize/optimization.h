@@ -1,0 +1,35 @@
+// The library of optimizations. Each rewrites the graph of a whole step (forward, backward, updates; static shapes)
+// into one that computes the same in less time or fewer bytes. One technique a pair of files; its line is in
+// optimization.cc.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace neap {
+
+enum class Strategy : std::uint8_t { kCompute, kMemory, kHybrid };
+std::string_view name(Strategy strategy);
+
+struct Optimization {
+  std::string_view name;  // as --optimize takes it
+  std::string_view what;
+  Strategy strategy = Strategy::kCompute;
+  bool is_bitwise = false;  // every result keeps its bits
+  // The graph after it, or the same graph where there is nothing to do.
+  Graph (*apply)(Graph graph) = nullptr;
+};
+
+// In the order in which they are applied.
+std::span<const Optimization> optimizations();
+
+// "adaptive" and "all": every one; "off": none; else names with commas between. UserError names what is wrong.
+std::vector<const Optimization*> chosen_optimizations(std::string_view text);
+
+Graph optimize(Graph graph, std::span<const Optimization* const> chosen);
+
+}  // namespace neap

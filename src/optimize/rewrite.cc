@@ -1,0 +1,63 @@
+#include "optimize/rewrite.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "graph/op.h"
+#include "neap/error.h"
+
+namespace neap {
+
+std::vector<std::vector<NodeId>> readers_of(const Graph& graph) {
+  std::vector<std::vector<NodeId>> out(graph.tensors.size());
+  for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
+    for (const TensorId id : graph.nodes[i].inputs) {
+      if (id) out[id.index].push_back({i});
+    }
+  }
+  return out;
+}
+
+bool is_output(const Graph& graph, TensorId id) {
+  return std::any_of(graph.outputs.begin(), graph.outputs.end(), [&](const auto& out) { return out.second == id; });
+}
+
+void Rewrite::put(NodeId before, Node node, std::vector<TensorId> stands_for) {
+  added_.emplace(before.index, New{std::move(node), std::move(stands_for)});
+}
+
+Graph Rewrite::finish() const {
+  Graph out;
+  std::vector<TensorId> now(graph_.tensors.size());
+  for (std::uint32_t i = 0; i < graph_.tensors.size(); ++i) {
+    if (!graph_.tensors[i].producer) now[i] = out.add(graph_.tensors[i]);
+  }
+  const auto append = [&](Node node, const std::vector<TensorId>& stands_for) {
+    for (TensorId& id : node.inputs) {
+      if (!id) continue;
+      if (!now[id.index]) {
+        throw InternalError(fmt::format("'{}' reads '{}', which was left out", node.name, graph_.at(id).name));
+      }
+      id = now[id.index];
+    }
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < stands_for.size(); ++i) {
+      names.push_back(stands_for[i] ? graph_.at(stands_for[i]).name : fmt::format("{}:{}", node.name, i));
+    }
+    const NodeId at = out.append(std::move(node), std::move(names));
+    for (std::size_t i = 0; i < stands_for.size(); ++i) {
+      if (stands_for[i]) now[stands_for[i].index] = out.at(at).outputs[i];
+    }
+  };
+  for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+    const auto [first, last] = added_.equal_range(i);
+    for (auto it = first; it != last; ++it) append(it->second.node, it->second.stands_for);
+    if (!removed_[i]) append(graph_.nodes[i], graph_.nodes[i].outputs);
+  }
+  for (const auto& [label, id] : graph_.outputs) out.outputs.emplace_back(label, now[id.index]);
+  verify(out);
+  return out;
+}
+
+}  // namespace neap
