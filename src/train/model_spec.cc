@@ -69,8 +69,9 @@ std::int64_t sequence_length(const Graph& graph) {
 }
 
 Graph build_training(const ModelSpec& spec, const TrainOptions& options) {
+  const auto passes = chosen_optimizations(options.optimize);
   Graph forward = build_forward(spec, spec.request);
-  if (spec.is_bf16) forward = with_tiled_loss(forward);
+  if (spec.is_bf16 && options.optimize != "off") forward = with_tiled_loss(forward);
   freeze(forward, options.freeze);
   std::vector<TensorId> trained;
   for (const TensorId id : forward.with_role(Role::kParameter)) {
@@ -81,10 +82,9 @@ Graph build_training(const ModelSpec& spec, const TrainOptions& options) {
   append_updates(g, differentiate(g, loss, trained), options.optimizer);
   Graph out = g.take();
   verify(out);
-  const auto chosen = chosen_optimizations(options.optimize);
   if (spec.is_bf16) return with_bf16(out);
-  if (options.device == "cuda") return out;  // the passes' ops have no kernels there
-  return optimize(std::move(out), chosen);
+  if (options.device == "cuda") return out;  // what the passes put in has no kernels there
+  return optimize(std::move(out), passes);
 }
 
 Graph build_evaluation(const ModelSpec& spec, std::int64_t batch) {
