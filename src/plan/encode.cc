@@ -83,7 +83,7 @@ class Encoder {
       const Call& call = s_.calls[c];
       if (call.action != Action::kRecompute) continue;
       const auto& outputs = graph_.at(call.node).outputs;
-      const bool is_derived = std::all_of(outputs.begin(), outputs.end(), [&](TensorId id) {
+      const bool is_derived = std::any_of(outputs.begin(), outputs.end(), [&](TensorId id) {
         return lossless.residency[id.index] == Residency::kRecompute;
       });
       const bool passes_on = std::any_of(call.outputs.begin(), call.outputs.end(), [&](std::int32_t i) {
