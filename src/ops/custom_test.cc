@@ -63,7 +63,9 @@ void feed(std::string_view input, std::span<std::byte> dst) {
 TEST(CustomOp, TrainsWithTheGradientItGives) {
   register_cube();
   const auto second_loss = [](double lr) {
-    TrainOptions options{.steps = 2, .batch = 6};
+    TrainOptions options;
+    options.steps = 2;
+    options.batch = 6;
     options.optimizer = {.name = "sgd", .lr = lr, .momentum = 0, .weight_decay = 0};
     Trainer trainer(std::make_shared<Cubes>(), options, feed);
     trainer.advance();
