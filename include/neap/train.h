@@ -101,9 +101,9 @@ struct StepReport {
   std::int64_t peak_bytes = 0;
   std::optional<std::int64_t> budget_bytes;
   std::int64_t spilled_bytes = 0;
-  double transfer_ms = 0;  // that the channel to RAM and disk was busy with
-  double stalled_ms = 0;   // that calls waited for it
-  std::string note;        // what people should know; mostly empty
+  double transfer_ms = 0;    // that the channel to RAM and disk was busy with
+  double stalled_ms = 0;     // that calls waited for it
+  std::string note;          // what people should know; mostly empty
   double recomputed_ms = 0;  // of predicted_ms: for what is computed again
   double predicted_ms = 0;   // by the simulator, before the step ran; 0: it has no measured times
   std::int64_t encoded_bytes = 0;
