@@ -95,25 +95,6 @@ std::vector<TensorId> spill_order_for_test(const Graph& graph) {
   return out;
 }
 
-std::map<std::string, HostTensor> leaves_of(const Graph& graph) {
-  std::map<std::string, HostTensor> out;
-  for (const Tensor& t : graph.tensors) {
-    if (t.producer) continue;
-    HostTensor value(t.type);
-    if (t.name == kHyperInput) {
-      const Hyper hyper = hyper_at(1, 0.1, {.name = "sgd"});
-      std::memcpy(value.data.data(), hyper.data(), sizeof hyper);
-    } else if (is_state(t.role)) {
-      value.data = initial_value(t, 3);
-    } else if (t.type.dtype == DType::kF32) {
-      RandomStream random(5);
-      for (std::int64_t i = 0; i < t.type.elements(); ++i) value.floats()[i] = static_cast<float>(random.normal());
-    }
-    out[t.name] = std::move(value);
-  }
-  return out;
-}
-
 class PlanProperty : public testing::TestWithParam<int> {};
 
 TEST_P(PlanProperty, EveryPlanIsValidAndGivesTheBitsOfPlainMemory) {

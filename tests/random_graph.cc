@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "autodiff/autodiff.h"
 #include "autodiff/optimizer.h"
 #include "core/random.h"
+#include "train/state.h"
 
 namespace neap {
 namespace {
@@ -74,5 +77,28 @@ class Maker {
 }  // namespace
 
 Graph random_training_graph(std::uint64_t seed) { return Maker(seed).run(); }
+
+Leaves leaves_of(const Graph& graph, bool is_constant) {
+  Leaves out;
+  float next = 0.5F;
+  for (const Tensor& t : graph.tensors) {
+    if (t.producer) continue;
+    HostTensor value(t.type);
+    if (t.name == kHyperInput) {
+      const Hyper hyper = hyper_at(1, 0.1, {.name = "sgd"});
+      std::memcpy(value.data.data(), hyper.data(), sizeof hyper);
+    } else if (is_constant && t.type.dtype == DType::kF32) {
+      next = next > 0.05F ? next * 0.5F : 0.75F;
+      for (std::int64_t i = 0; i < t.type.elements(); ++i) value.floats()[i] = next;
+    } else if (is_state(t.role)) {
+      value.data = initial_value(t, 3);
+    } else if (t.type.dtype == DType::kF32) {
+      RandomStream random(5);
+      for (std::int64_t i = 0; i < t.type.elements(); ++i) value.floats()[i] = static_cast<float>(random.normal());
+    }
+    out[t.name] = std::move(value);
+  }
+  return out;
+}
 
 }  // namespace neap
