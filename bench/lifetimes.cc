@@ -58,7 +58,8 @@ class Graphs {
 std::vector<std::int64_t> skewed_lengths(std::int64_t longest, std::uint64_t seed) {
   RandomStream random(seed);
   std::vector<std::int64_t> out;
-  const auto buckets = static_cast<double>(longest / kBucket);
+  const std::int64_t whole_buckets = longest / kBucket;
+  const auto buckets = static_cast<double>(whole_buckets);
   for (int i = 0; i < kSteps; ++i) {
     out.push_back(kBucket * (1 + static_cast<std::int64_t>(std::pow(random.uniform(), 2.5) * buckets)));
   }

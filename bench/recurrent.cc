@@ -54,7 +54,7 @@ void print_setting(const Setting& s) {
 }
 
 void gears() {
-  const std::vector<Gear> all = neap::default_gears();
+  const std::vector<Gear>& all = neap::default_gears();
   std::vector<Action> actions;
   for (const Gear& g : all) actions.push_back({g, true});
   for (const Setting& s :
@@ -89,9 +89,10 @@ void switches() {
     const Gear b = Gear::whole();
     const auto best = neap::bench::times_of_tapes(s, {{a}, {b}, {a, b}}, rounds_for(s), timer());
     const double mean = (best[0] + best[1]) / 2;  // half of the chunks in each
+    const std::int64_t switches = s.steps / s.chunk - 1;
     print_setting(s);
     std::printf("  %.1f and %.1f us a step; switching at every chunk %.1f: %.2f %% of a sequence a switch\n", best[0],
-                best[1], best[2], 100 * (best[2] / mean - 1) / (static_cast<double>(s.steps / s.chunk) - 1));
+                best[1], best[2], 100 * (best[2] / mean - 1) / static_cast<double>(switches));
     std::fflush(stdout);
   }
 }

@@ -159,7 +159,7 @@ class Fusion {
 
 }  // namespace
 
-Graph fuse_elementwise(Graph graph) {
+Graph fuse_elementwise(const Graph& graph) {
   Fusion fusion(graph);
   return fusion.run() ? fusion.finish() : graph;
 }

@@ -21,7 +21,7 @@ struct Optimization {
   Strategy strategy = Strategy::kCompute;
   bool is_bitwise = false;  // every result keeps its bits
   // The graph after it, or the same graph where there is nothing to do.
-  Graph (*apply)(Graph graph) = nullptr;
+  Graph (*apply)(const Graph& graph) = nullptr;
 };
 
 // In the order in which they are applied.

@@ -90,7 +90,7 @@ void replace(const Graph& graph, const Loss& loss, Rewrite& rewrite) {
 
 }  // namespace
 
-Graph tile_vocab_loss(Graph graph) {
+Graph tile_vocab_loss(const Graph& graph) {
   const Finder finder(graph);
   Rewrite rewrite(graph);
   bool found = false;

@@ -225,9 +225,8 @@ bool can_encode(const Graph& graph, const std::vector<Window>& views, TensorId i
 }
 
 void encode_saved(const Graph& graph, const Decisions& decisions, Schedule& schedule) {
-  bool any = false;
-  for (std::uint32_t i = 0; i < decisions.levels.of.size(); ++i) any |= decisions.levels.of[i] != Level::kFp32;
-  if (any) Encoder(graph, decisions, schedule).run();
+  const auto is_rounding = [](Level level) { return level != Level::kFp32; };
+  if (std::ranges::any_of(decisions.levels.of, is_rounding)) Encoder(graph, decisions, schedule).run();
 }
 
 }  // namespace neap

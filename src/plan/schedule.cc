@@ -68,7 +68,7 @@ class Scheduler {
       updates.push_back({i});
     }
     drop_unread_outputs();
-    finish(std::move(updates));
+    finish(updates);
   }
 
   // Runs the nodes. With spills, those that change state wait: a step whose write fails, be it for a full disk, is run
@@ -92,7 +92,7 @@ class Scheduler {
   }
 
   // What is left to run, and where transfers and fewer bits come in.
-  void finish(std::vector<NodeId> updates) {
+  void finish(const std::vector<NodeId>& updates) {
     if (spills_) spill_saved(graph_, views_, decisions_, out_);
     if (is_late_) {
       for (const NodeId id : put_off_) emit(id, false);

@@ -55,7 +55,7 @@ std::vector<std::optional<TensorType>> types_of(const TiledProgram& program,
     for (const int i : step.inputs) {
       if (i >= static_cast<int>(values.size())) throw UserError("a step reads what no step before it makes");
     }
-    values.push_back(step.op->infer(call_of_step(step, values)).at(0));
+    values.emplace_back(step.op->infer(call_of_step(step, values)).at(0));
   }
   return values;
 }
@@ -84,8 +84,8 @@ double flops(const OpCall& call) {
   const TiledProgram program = program_of(call.attrs);
   const auto values = types_of(program, call.inputs);
   double sum = 0;
-  for (std::size_t i = 0; i < program.steps.size(); ++i) {
-    OpCall step = call_of_step(program.steps[i], values);
+  for (const TiledStep& each : program.steps) {
+    OpCall step = call_of_step(each, values);
     step.outputs = step.op->infer(step);
     sum += flops_of(step);
   }
