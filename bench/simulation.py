@@ -5,8 +5,8 @@
   bench/simulation.py --only gpt-mini   one model; stdout only
 
 `neap train` at 50 % (`min+5%` where that is below the minimum). The simulator has the calls' times from the second to the sixth
-step, most of which run on the first plan, and the pace of the last nine steps over what it said of them; its word is taken before each
-step. What counts are the steps from the twelfth on. A run whose steps differ among themselves by more than the bound that is to be judged
+step, most of which run on the first plan; its word ("simulated") is taken before each step. "predicted" is the same at the pace of the
+last nine steps over what it said of them, which corrects itself and so proves little. What counts are the steps from the twelfth on. A run whose steps differ among themselves by more than the bound that is to be judged
 says little (something else had the cores): it is repeated, and the quietest run counts.
 """
 import argparse
@@ -50,7 +50,7 @@ def judge(rows):
     late = rows[SETTLED:]
     ms = [r["step_ms"] for r in late]
     low, middle, high = statistics.quantiles(ms, n=4)
-    return statistics.median(r["step_ms"] / r["predicted_ms"] for r in late), (high - low) / middle
+    return statistics.median(r["step_ms"] / r["simulated_ms"] for r in late), (high - low) / middle
 
 
 def measure(neap, model, steps, tries):
@@ -65,7 +65,7 @@ def measure(neap, model, steps, tries):
             break
     ratio, spread, budget, rows, summary = best
     peaks = {r["peak_bytes"] for r in rows if r["peak_bytes"] > r["budget_bytes"]}
-    return (f"| {model} {' '.join(MODELS[model]).replace('--', '')} | {budget} | {middle(rows, 'predicted_ms'):.1f} | "
+    return (f"| {model} {' '.join(MODELS[model]).replace('--', '')} | {budget} | {middle(rows, 'simulated_ms'):.1f} | {middle(rows, 'predicted_ms'):.1f} | "
             f"{middle(rows, 'step_ms'):.1f} | {ratio:.3f} | {100 * spread:.0f} % | {len(peaks)} | "
             f"{100 * summary['steering_share']:.4f} % |")
 
@@ -77,8 +77,8 @@ def main():
     p.add_argument("--steps", type=int, default=100)
     p.add_argument("--tries", type=int, default=3)
     a = p.parse_args()
-    lines = ["| work | budget | simulated ms | measured ms | measured / simulated | spread | steps above the budget | steering |",
-             "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    lines = ["| work | budget | simulated ms | predicted ms | measured ms | measured / simulated | spread | steps above the budget | steering |",
+             "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for model in [a.only] if a.only else MODELS:
         print(f"{model} ...", file=sys.stderr, flush=True)
         lines.append(measure(a.neap, model, a.steps, a.tries))

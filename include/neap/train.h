@@ -105,7 +105,8 @@ struct StepReport {
   double stalled_ms = 0;     // that calls waited for it
   std::string note;          // what people should know; mostly empty
   double recomputed_ms = 0;  // of predicted_ms: for what is computed again
-  double predicted_ms = 0;   // by the simulator, before the step ran; 0: it has no measured times
+  double predicted_ms = 0;   // simulated_ms at the pace of the last steps, before the step ran
+  double simulated_ms = 0;   // by the simulator alone, from the calls' times; 0: it has no measured times
   std::int64_t encoded_bytes = 0;
 };
 

@@ -31,6 +31,7 @@ Json to_json(const StepReport& r) {
               {"compute_ms", r.compute_ms},
               {"recomputed_ms", r.recomputed_ms},
               {"predicted_ms", r.predicted_ms},
+              {"simulated_ms", r.simulated_ms},
               {"encoded_bytes", r.encoded_bytes}};
   if (!r.note.empty()) out["note"] = r.note;
   return out;

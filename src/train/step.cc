@@ -50,6 +50,7 @@ StepReport Trainer::Impl::advance() {
   follow_levels(stepper);
   enter(stepper);
   const double predicted_ms = Steering::predicted_ms(stepper);  // before it is known
+  const double simulated_ms = stepper.steered.simulated_ms;
   const double recomputed_ms = stepper.steered.recomputed_ms * stepper.steered.pace.median();
   const auto run_start = Clock::now();
   write_inputs(stepper);
@@ -87,6 +88,7 @@ StepReport Trainer::Impl::advance() {
           .note = std::exchange(note_, {}),
           .recomputed_ms = recomputed_ms,
           .predicted_ms = predicted_ms,
+          .simulated_ms = simulated_ms,
           .encoded_bytes = stepper.encoded_bytes()};
 }
 
