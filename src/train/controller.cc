@@ -62,6 +62,7 @@ void Controller::ask(PlanRequest request) {
     std::erase_if(requests_,
                   [&](const PlanRequest& r) { return r.shape == request.shape && r.budget == request.budget; });
     requests_.push_back(std::move(request));
+    is_busy_ = true;
     if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   }
   changed_.notify_all();
@@ -82,6 +83,7 @@ void Controller::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     overhead_ms_ = thread_cpu_ms() - planned;
+    is_busy_ = !requests_.empty();
     changed_.wait(lock, [&] { return stop_ || !requests_.empty(); });
     if (stop_) return;
     const PlanRequest request = std::move(requests_.front());

@@ -52,6 +52,8 @@ class Controller {
   void ask(PlanRequest request);
   // The next plan that is there. Takes no lock when there is none.
   std::optional<PlanAnswer> take();
+  // A plan is being made, or about to be: the thread takes time from the calls.
+  bool is_busy() const { return is_busy_; }
   // Processor time of the thread besides planning.
   double overhead_ms() const { return overhead_ms_; }
 
@@ -64,6 +66,7 @@ class Controller {
   std::deque<PlanRequest> requests_;
   std::deque<PlanAnswer> answers_;
   std::atomic<bool> has_answers_ = false;
+  std::atomic<bool> is_busy_ = false;
   std::atomic<double> overhead_ms_ = 0;
   bool stop_ = false;
   std::thread thread_;

@@ -142,7 +142,9 @@ bool Steering::wants_times(const Stepper& stepper, const Budget& budget) const {
   constexpr std::int64_t kColdSteps = 1;  // the first one pays for cold memory
   // Without a budget no plan depends on times: then levels only want to know what they cost.
   const bool is_curious = setup_.levels && !budget && coming_.empty();
-  return (is_on(budget) || is_curious) && !stepper.steered.times.is_complete() && stepper.steered.steps >= kColdSteps;
+  if (!(is_on(budget) || is_curious) || stepper.steered.times.is_complete()) return false;
+  // One step's times are wanted soon; those of the others undisturbed, since what planning takes would be in them.
+  return stepper.steered.steps >= kColdSteps && (stepper.steered.times.is_empty() || !controller_.is_busy());
 }
 
 namespace {
