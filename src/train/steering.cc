@@ -74,7 +74,7 @@ void Steering::simulate_step(Stepper& stepper) const {
   Steered& s = stepper.steered;
   if (!s.was_timed) return;
   const Simulation simulation = simulate(stepper.plan(), stepper.program()->costs, setup_.link);
-  s.simulated_ms = simulation.ms;
+  s.simulated_ms = simulation.ms + s.between_ms;
   s.recomputed_ms = simulation.recomputed_ms;
 }
 
@@ -168,12 +168,14 @@ void learn_codec(const Plan& plan, const std::vector<double>& timed, CodecCosts&
 }  // namespace
 
 // The plan was made with guesses; now there are times.
-void Steering::learn(Stepper& stepper, const std::vector<double>& timed) {
+void Steering::learn(Stepper& stepper, double step_ms, const std::vector<double>& timed) {
   std::vector<double>& ms = stepper.program()->costs.ms;
   const double guessed = sum(ms);
   learn_codec(stepper.plan(), timed, stepper.program()->costs.codec);
   Steered& s = stepper.steered;
   if (s.times.is_empty()) s.pace.clear();
+  const double between_ms = std::max(0.0, step_ms - sum(timed));
+  s.between_ms = s.times.is_empty() ? between_ms : std::min(s.between_ms, between_ms);
   s.times.add(stepper.plan(), timed, ms.size());
   s.times.write(ms);
   if (!s.was_timed && guessed > 0) pace_ *= sum(ms) / guessed;
@@ -186,13 +188,13 @@ void Steering::after_step(Stepper& stepper, Steppers& steppers, double ms, const
   Steered& s = stepper.steered;
   ++s.steps;
   if (!is_on(budget)) {
-    if (!timed.empty()) learn(stepper, timed);
+    if (!timed.empty()) learn(stepper, ms, timed);
     return;
   }
   if (link.write_bytes_per_ms > 0) setup_.link.write_bytes_per_ms = link.write_bytes_per_ms;
   if (link.read_bytes_per_ms > 0) setup_.link.read_bytes_per_ms = link.read_bytes_per_ms;
   const bool is_first = s.times.is_empty();
-  if (!timed.empty()) learn(stepper, timed);
+  if (!timed.empty()) learn(stepper, ms, timed);
   if (s.simulated_ms > 0) s.pace.add(ms / s.simulated_ms);
   if (timed.empty()) {
     if (s.times.is_complete() && drift_.add(ms, s.simulated_ms)) {

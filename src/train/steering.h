@@ -70,7 +70,7 @@ class Steering {
  private:
   bool is_on(const Budget& budget) const;
   bool is_tight(const Budget& budget) const;
-  void learn(Stepper& stepper, const std::vector<double>& timed);
+  void learn(Stepper& stepper, double step_ms, const std::vector<double>& timed);
   void simulate_step(Stepper& stepper) const;
 
   Setup& setup_;

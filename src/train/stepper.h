@@ -29,6 +29,7 @@ struct Steered {
   std::int64_t steps = 0;
   CallTimes times;                    // empty: nothing is measured, or it is outdated
   bool was_timed = false;             // the costs have been measured once
+  double between_ms = 0;              // of a timed step, the least: outside of its calls
   double simulated_ms = 0;            // of a step, by measured costs; 0: unknown
   double recomputed_ms = 0;           // of that: for what is computed again
   Pace pace;                          // measured over simulated time
