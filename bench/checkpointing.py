@@ -21,7 +21,7 @@ import run
 MARKS = ("<!-- checkpointing.py begins -->", "<!-- checkpointing.py ends -->")
 # Small batches, so that a step is some 100 ms.
 MODELS = {
-    "resnet18": ["resnet18", "--image", "64", "--batch", "2"],
+    "resnet18": ["resnet18", "--image", "64", "--batch", "4"],
     "resnet50": ["resnet50", "--image", "64", "--batch", "8"],
     "gpt-mini": ["gpt-mini:dropout=0.1", "--batch", "2"],
     "bert-mini": ["bert-mini:dropout=0.1", "--batch", "4"],
