@@ -35,7 +35,7 @@ class Encoder {
     for (std::size_t i = 0; i < instances; ++i) {
       if (level_of(s_.instances[i].root) != Level::kFp32) encode(static_cast<std::int32_t>(i));
     }
-    insert();
+    insert_calls(s_, before_, behind_);
     put_off_changes();
   }
 
@@ -51,10 +51,6 @@ class Encoder {
   Level level_of(TensorId id) const {
     if (id.index >= levels_.of.size() || is_exact_[id.index]) return Level::kFp32;
     return levels_.of[id.index];
-  }
-
-  bool is_late(const Call& call) const {
-    return call.action == Action::kRecompute || graph_.at(call.node).phase != Phase::kForward;
   }
 
   void find_uses() {
@@ -106,7 +102,7 @@ class Encoder {
     }
     if (s_.calls[uses.writer].action != Action::kRun) return;  // made again: it is there when it is needed
     std::size_t last = uses.writer;
-    for (const std::size_t c : uses.reads) last = is_late(s_.calls[c]) ? last : c;
+    for (const std::size_t c : uses.reads) last = is_late(graph_, s_.calls[c]) ? last : c;
     std::vector<std::size_t> late;
     for (const std::size_t c : uses.reads) {
       if (c > last) late.push_back(c);
@@ -166,16 +162,6 @@ class Encoder {
 
   Call codec(Action action, std::int32_t from, std::int32_t to) const {
     return {.node = graph_.at(root(from)).producer, .action = action, .inputs = {from}, .outputs = {to}};
-  }
-
-  void insert() {
-    std::vector<Call> calls;
-    for (std::size_t c = 0; c < s_.calls.size(); ++c) {
-      for (Call& call : before_[c]) calls.push_back(std::move(call));
-      calls.push_back(std::move(s_.calls[c]));
-      for (Call& call : behind_[c]) calls.push_back(std::move(call));
-    }
-    s_.calls = std::move(calls);
   }
 
   // A step in which something cannot be encoded is run again from its inputs: what forward changes is changed behind

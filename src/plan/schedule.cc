@@ -332,6 +332,24 @@ Schedule make_schedule(const Graph& graph, const std::vector<Window>& views, con
   return Scheduler(graph, views, decisions, costs).run();
 }
 
+bool is_late(const Graph& graph, const Call& call) {
+  return call.action == Action::kRecompute || graph.at(call.node).phase != Phase::kForward;
+}
+
+void insert_calls(Schedule& schedule, std::vector<std::vector<Call>>& before, std::vector<std::vector<Call>>& behind) {
+  std::vector<Call> calls;
+  calls.reserve(schedule.calls.size() + 4 * schedule.slots.size());
+  const auto append = [&](std::vector<Call>& from) {
+    for (Call& call : from) calls.push_back(std::move(call));
+  };
+  for (std::size_t c = 0; c < schedule.calls.size(); ++c) {
+    append(before[c]);
+    calls.push_back(std::move(schedule.calls[c]));
+    append(behind[c]);
+  }
+  schedule.calls = std::move(calls);
+}
+
 double ms_of(const Call& call, const Schedule& schedule, const Graph& graph, const Costs& costs) {
   if (is_call(call.action)) return call.node.index < costs.ms.size() ? costs.ms[call.node.index] : 0;
   if (is_transfer(call.action)) return 0;

@@ -39,6 +39,12 @@ struct Schedule {
 Schedule make_schedule(const Graph& graph, const std::vector<Window>& views, const Decisions& decisions,
                        const Costs& costs);
 
+// Whether a call belongs to backward: it is of its phase, or makes something again for it.
+bool is_late(const Graph& graph, const Call& call);
+
+// Puts calls before and behind those that are there: a list for each. The lists are used up.
+void insert_calls(Schedule& schedule, std::vector<std::vector<Call>>& before, std::vector<std::vector<Call>>& behind);
+
 // Of what a call takes, as the costs have it.
 double ms_of(const Call& call, const Schedule& schedule, const Graph& graph, const Costs& costs);
 

@@ -23,24 +23,10 @@ class Spiller {
       const std::uint32_t tensor = s_.instances[i].root.index;
       if (tensor < residency.size() && residency[tensor] == Residency::kSpill) spill(static_cast<std::int32_t>(i));
     }
-    insert();
+    insert_calls(s_, before_, behind_);
   }
 
  private:
-  void insert() {
-    std::vector<Call> calls;
-    calls.reserve(s_.calls.size() + 4 * s_.slots.size());
-    const auto move_to_end = [&](std::vector<Call>& from) {
-      for (Call& call : from) calls.push_back(std::move(call));
-    };
-    for (std::size_t c = 0; c < s_.calls.size(); ++c) {
-      move_to_end(before_[c]);
-      calls.push_back(std::move(s_.calls[c]));
-      move_to_end(behind_[c]);
-    }
-    s_.calls = std::move(calls);
-  }
-
   struct Uses {
     bool is_of_forward = false;  // forward's own run writes it
     std::size_t last = 0;        // of forward
@@ -95,10 +81,6 @@ class Spiller {
 };
 
 }  // namespace
-
-bool is_late(const Graph& graph, const Call& call) {
-  return call.action == Action::kRecompute || graph.at(call.node).phase != Phase::kForward;
-}
 
 void spill_saved(const Graph& graph, const std::vector<Window>& views, const Decisions& decisions, Schedule& schedule) {
   for (std::uint32_t i = 0; i < decisions.residency.size(); ++i) {

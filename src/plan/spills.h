@@ -5,9 +5,6 @@
 
 namespace neap {
 
-// Whether a call belongs to backward: it is of its phase, or makes something again for it.
-bool is_late(const Graph& graph, const Call& call);
-
 // Each tensor that `decisions` spill goes out behind its last use in forward and comes in before its first use in
 // backward, every wait right behind its begin. One that backward does not read, or makes again, stays as it is.
 void spill_saved(const Graph& graph, const std::vector<Window>& views, const Decisions& decisions, Schedule& schedule);

@@ -1,13 +1,11 @@
 #include "policy/spill.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "core/bytes.h"
 #include "graph/op.h"
 #include "plan/schedule.h"
 #include "plan/simulate.h"
-#include "plan/spills.h"
 
 namespace neap {
 namespace {
