@@ -20,7 +20,7 @@ import run
 
 MARKS = ("<!-- simulation.py begins -->", "<!-- simulation.py ends -->")
 MODELS = {
-    "resnet18": ["--batch", "4", "--image", "64"],
+    "resnet18": ["--batch", "8", "--image", "64"],
     "resnet50": ["--batch", "8", "--image", "64"],
     "gpt-mini": ["--batch", "2", "--length", "128"],
     "bert-mini": ["--batch", "2", "--length", "128"],
