@@ -34,7 +34,8 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
 // Kernels and guessed costs for another length of the batch.
 std::shared_ptr<Program> prepare_length(const Setup& setup, const TrainOptions& options, std::int64_t length);
 
-PlanReport report_of(const Setup& setup, const Plan& plan);
+// `program` is that of the setup, or of another length of the batch.
+PlanReport report_of(const Setup& setup, const Program& program, const Plan& plan);
 
 // "134 MiB of state, 33 MiB kept for backward, ...; layer 'conv1' sets it": why a plan needs what it needs.
 std::string explain_peak(const PlanReport& report);

@@ -20,7 +20,7 @@ std::int64_t key_of(const Steering::Budget& budget) { return budget.value_or(kNo
 
 bool Steering::is_on(const Budget& budget) const {
   const auto is_tight = [&](std::int64_t bytes) { return bytes < setup_.store_all_bytes; };
-  return setup_.policy->wants_times() &&
+  return !is_following_ && setup_.policy->wants_times() &&
          ((budget && is_tight(*budget)) || std::any_of(coming_.begin(), coming_.end(), is_tight));
 }
 
@@ -59,6 +59,7 @@ void Steering::swap(Stepper& stepper, Plan plan, const Budget& budget) {
   if (s.planned_for != key_of(budget)) s.keep(s.planned_for, stepper.plan());
   stepper.swap(std::move(plan));
   s.planned_for = key_of(budget);
+  s.number = 0;
   simulate_step(stepper);
   ++swaps_;
 }
@@ -100,7 +101,7 @@ void Steering::swap_in(Steppers& steppers, const Arena& arena, const Budget& bud
 
 void Steering::fit(Stepper& stepper, const Budget& budget) {
   Steered& s = stepper.steered;
-  if (s.planned_for == key_of(budget)) return;
+  if (s.planned_for == key_of(budget) || is_following_) return;
   if (auto ready = s.kept.find(key_of(budget)); ready != s.kept.end()) {
     Plan plan = std::move(ready->second);
     s.kept.erase(ready);

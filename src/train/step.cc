@@ -28,6 +28,7 @@ Link link_of(const SpillCounters& step) {
 // Between steps.
 void Trainer::Impl::steer() {
   const auto start = Clock::now();
+  if (replay_) follow_budget();
   if (budget_.advance(step_ + 1)) change_budget();
   steering_.swap_in(steppers_, *arena_, budget(), note_);
   steering_ms_ += ms_since(start);
@@ -47,6 +48,7 @@ StepReport Trainer::Impl::advance() {
   steer();
   const BatchInfo batch = batches_->next();
   Stepper& stepper = stepper_for(batch.length);
+  if (replay_) follow_plan(stepper);
   enter(stepper);
   const double predicted_ms = Steering::predicted_ms(stepper);  // before it is known
   const double recomputed_ms = stepper.steered.recomputed_ms * stepper.steered.pace.median();
@@ -62,6 +64,9 @@ StepReport Trainer::Impl::advance() {
   const std::int64_t peak = stepper.executor().peak_bytes();
   peak_ = std::max(peak_, peak);
   if (budget() && peak > *budget()) ++violations_;
+  const bool is_new_plan = stepper.steered.number == 0;
+  if (is_new_plan) stepper.steered.number = ++plans_;
+  if (decisions_) note_decisions(stepper, is_new_plan);
   const auto steer_start = Clock::now();
   observe(stepper);
   steering_.after_step(stepper, steppers_, run_ms, timed_, timed_.empty() ? Link{} : link_of(last_), budget());
@@ -82,7 +87,8 @@ StepReport Trainer::Impl::advance() {
           .stalled_ms = last_.stalled_ms,
           .note = std::exchange(note_, {}),
           .recomputed_ms = recomputed_ms,
-          .predicted_ms = predicted_ms};
+          .predicted_ms = predicted_ms,
+          .plan = stepper.steered.number};
 }
 
 // What predictors, recordings and traces want to know of a step.
