@@ -12,7 +12,7 @@ namespace {
 // Levels that would save less than this share of the bytes stay as they are.
 constexpr double kWorthwhile = 0.03;
 // Room below the target, so that noise does not move levels to and fro.
-constexpr double kRoom = 0.8;
+constexpr double kRoom = 0.9;
 
 }  // namespace
 
