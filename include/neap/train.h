@@ -103,13 +103,14 @@ struct StepReport {
   std::int64_t peak_bytes = 0;
   std::optional<std::int64_t> budget_bytes;
   std::int64_t spilled_bytes = 0;
-  double transfer_ms = 0;    // that the channel to RAM and disk was busy with
-  double stalled_ms = 0;     // that calls waited for it
-  std::string note;          // what people should know; mostly empty
-  double recomputed_ms = 0;  // of predicted_ms: for what is computed again
-  double predicted_ms = 0;   // simulated_ms at the pace of the last steps, before the step ran
-  double simulated_ms = 0;   // by the simulator alone, from the calls' times; 0: it has no measured times
-  std::int64_t plan = 0;     // the number of the plan that ran; 1 is the run's first
+  double transfer_ms = 0;                 // that the channel to RAM and disk was busy with
+  double stalled_ms = 0;                  // that calls waited for it
+  std::string note;                       // what people should know; mostly empty
+  double recomputed_ms = 0;               // of predicted_ms: for what is computed again
+  double predicted_ms = 0;                // simulated_ms at the pace of the last steps, before the step ran
+  double simulated_ms = 0;                // by the simulator alone, from the calls' times; 0: it has no measured times
+  std::int64_t simulated_peak_bytes = 0;  // the same
+  std::int64_t plan = 0;                  // the number of the plan that ran; 1 is the run's first
   std::int64_t encoded_bytes = 0;
 };
 

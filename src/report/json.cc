@@ -57,6 +57,7 @@ Json to_json(const StepReport& r) {
               {"recomputed_ms", r.recomputed_ms},
               {"predicted_ms", r.predicted_ms},
               {"simulated_ms", r.simulated_ms},
+              {"simulated_peak_bytes", r.simulated_peak_bytes},
               {"plan_id", r.plan},
               {"encoded_bytes", r.encoded_bytes}};
   if (!r.note.empty()) out["note"] = r.note;

@@ -76,6 +76,7 @@ void Steering::simulate_step(Stepper& stepper) const {
   if (!s.was_timed) return;
   const Simulation simulation = simulate(stepper.plan(), stepper.program()->costs, setup_.link);
   s.simulated_ms = simulation.ms + s.between_ms;
+  s.simulated_peak_bytes = simulation.peak_bytes;
   s.recomputed_ms = simulation.recomputed_ms;
 }
 

@@ -56,6 +56,7 @@ StepReport Trainer::Impl::advance() {
   enter(stepper);
   const double predicted_ms = Steering::predicted_ms(stepper);  // before it is known
   const double simulated_ms = stepper.steered.simulated_ms;
+  const std::int64_t simulated_peak = stepper.steered.simulated_peak_bytes;
   const double recomputed_ms = stepper.steered.recomputed_ms * stepper.steered.pace.median();
   const auto run_start = Clock::now();
   write_inputs(stepper);
@@ -97,6 +98,7 @@ StepReport Trainer::Impl::advance() {
           .recomputed_ms = recomputed_ms,
           .predicted_ms = predicted_ms,
           .simulated_ms = simulated_ms,
+          .simulated_peak_bytes = simulated_peak,
           .plan = stepper.steered.number,
           .encoded_bytes = stepper.encoded_bytes()};
 }

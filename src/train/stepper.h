@@ -27,10 +27,11 @@ struct BatchShape {
 // What steering (train/steering.h) knows of one shape. Budgets: kNoBudget is none.
 struct Steered {
   std::int64_t steps = 0;
-  CallTimes times;                    // empty: nothing is measured, or it is outdated
-  bool was_timed = false;             // the costs have been measured once
-  double between_ms = 0;              // of a timed step, the least: outside of its calls
-  double simulated_ms = 0;            // of a step, by measured costs; 0: unknown
+  CallTimes times;          // empty: nothing is measured, or it is outdated
+  bool was_timed = false;   // the costs have been measured once
+  double between_ms = 0;    // of a timed step, the least: outside of its calls
+  double simulated_ms = 0;  // of a step, by measured costs; 0: unknown
+  std::int64_t simulated_peak_bytes = 0;
   double recomputed_ms = 0;           // of that: for what is computed again
   Pace pace;                          // measured over simulated time
   std::int64_t number = 0;            // of the plan in this run; 0: it has not run yet
