@@ -57,18 +57,27 @@ class Driven {
     const auto start = Clock::now();
     agent_.begin_sequence(index_);
     std::vector<std::size_t> taken;
+    std::vector<std::size_t> chosen;  // chunks
     std::vector<double> us(static_cast<std::size_t>(s_.chunks()));
     for (std::int64_t k = 0; k < s_.chunks(); ++k) {
       allow(allowed, k);
-      current_ = agent_.select_execution_profile(index_, current_, state_);
+      const bool must_leave = !state_.allowed[current_];
+      if (credit_ms_ > 0 || must_leave) {
+        const auto choice = Clock::now();
+        current_ = agent_.select_execution_profile(index_, current_, state_);
+        credit_ms_ -= ms_since(choice);
+        chosen.push_back(static_cast<std::size_t>(k));
+      }
       taken.push_back(current_);
       timed(us, k, [&] { run_.forward(k, agent_.actions()[current_].gear); });
     }
     for (std::int64_t k = s_.chunks() - 1; k >= 0; --k) {
       timed(us, k, [&] { run_.backward(k, agent_.actions()[taken[static_cast<std::size_t>(k)]].gear); });
     }
-    learn(taken, us);
-    return ms_since(start);
+    learn(taken, chosen, us);
+    const double ms = ms_since(start);
+    credit_ms_ = std::min(credit_ms_ + 0.0008 * ms, 20.0);
+    return ms;
   }
 
   double fixed(const Gear& gear) {
@@ -91,7 +100,8 @@ class Driven {
     run();
     us[static_cast<std::size_t>(k)] += ms_since(start) * 1e3 / static_cast<double>(s_.chunk);
   }
-  void learn(const std::vector<std::size_t>& taken, const std::vector<double>& us) {
+  void learn(const std::vector<std::size_t>& taken, const std::vector<std::size_t>& chosen,
+             const std::vector<double>& us) {
     for (std::size_t k = 0; k < us.size(); ++k) {
       double& known = state_.measured_us[taken[k]];
       state_.pace = known > 0 ? us[k] / known : 1;
@@ -100,12 +110,15 @@ class Driven {
     double best = 0;
     for (const double t : state_.measured_us) best = t > 0 && (best == 0 || t < best) ? t : best;
     std::vector<double> rewards;
-    for (std::size_t k = 0; k < us.size(); ++k) {
+    for (const std::size_t k : chosen) {
       const bool is_switch = k > 0 && taken[k] != taken[k - 1];
       rewards.push_back(neap::ppo::reward_of({us[k], best, is_switch ? 0.01 * us[k] : 0, std::nullopt}));
     }
     agent_.end_sequence(index_, rewards);
-    if (++sequences_ % 8 == 0) agent_.learn(1);
+    if (++sequences_ % 8 != 0 || credit_ms_ <= 0) return;
+    const auto lesson = Clock::now();
+    agent_.learn(1);
+    credit_ms_ -= ms_since(lesson);
   }
 
   Agent& agent_;
@@ -115,6 +128,7 @@ class Driven {
   LayerState state_;
   std::size_t current_ = 0;
   int sequences_ = 0;
+  double credit_ms_ = 20;  // that choices and lessons may take, as in training
 };
 
 Agent make_agent() {
@@ -146,10 +160,12 @@ void regret() {
   for (const Setting& s : all) {
     Agent agent = make_agent();
     Driven layer(agent, 0, s);
-    for (int i = 0; i < 10; ++i) layer.sequence(any);
+    double adaptive_guess = 0;  // ms of a sequence
+    for (int i = 0; i < 10; ++i) adaptive_guess = layer.sequence(any);
     double adaptive = 0;
     std::vector<double> fixed(kGears.size());
-    for (int round = 0; round < 8; ++round) {
+    const int rounds = std::clamp(static_cast<int>(300 / (1 + adaptive_guess)), 8, 40);
+    for (int round = 0; round < rounds; ++round) {
       adaptive += layer.sequence(any);
       for (std::size_t g = 0; g < kGears.size(); ++g) fixed[g] += layer.fixed(kGears[g]);
     }
@@ -158,7 +174,7 @@ void regret() {
     within += over <= 0.03 ? 1 : 0;
     std::printf("| %s, T %ld, batch %ld, input %ld, H %ld, chunks of %ld | %s | %s | %.2f | %+.1f %% |\n",
                 name_of(s.kind), s.steps, s.batch, s.input, s.hidden, s.chunk, layer.gear().text().c_str(),
-                kGears[static_cast<std::size_t>(best - fixed.begin())].text().c_str(), *best / 8, 100 * over);
+                kGears[static_cast<std::size_t>(best - fixed.begin())].text().c_str(), *best / rounds, 100 * over);
     std::fflush(stdout);
   }
   std::printf("%d of %zu within 3 %%\n", within, all.size());

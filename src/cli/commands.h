@@ -15,5 +15,6 @@ Command add_compare(CLI::App& app);
 Command add_profile(CLI::App& app);
 Command add_budget(CLI::App& app);
 Command add_models(CLI::App& app);
+Command add_pretrain(CLI::App& app);
 
 }  // namespace neap

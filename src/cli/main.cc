@@ -47,6 +47,7 @@ int run(int argc, char** argv) {
   add("compare", "several budgets and policies side by side", neap::add_compare);
   add("profile", "time, bytes and bandwidth of each layer", neap::add_profile);
   add("budget", "another budget for a training run, from its next step on", neap::add_budget);
+  add("pretrain", "measure this machine and prepare the agent for recurrent layers", neap::add_pretrain);
   add("models", "what is built in", neap::add_models);
   try {
     std::vector<std::string> arguments = neap::with_config(app, argc, argv);
