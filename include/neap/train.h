@@ -79,6 +79,8 @@ struct TrainOptions {
   double spill_write_rate = 0;  // bytes/s, for tests: the disk is no faster than this; 0: as fast as it is
   double spill_read_rate = 0;
   std::string spill_fault;  // for tests: what goes wrong, as in corrupt-read:3
+  std::string decisions;    // writes which plan and budget each step had; finish_decisions() ends it
+  std::string replay;       // such a file: its budgets and plans, at the same steps, instead of any of one's own
   bool trace = false;       // note when everything runs, for Trainer::write_trace()
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
@@ -119,6 +121,7 @@ struct StepReport {
   double recomputed_ms = 0;  // of predicted_ms: for what is computed again
   double predicted_ms = 0;   // simulated_ms at the pace of the last steps, before the step ran
   double simulated_ms = 0;   // by the simulator alone, from the calls' times; 0: it has no measured times
+  std::int64_t plan = 0;     // the number of the plan that ran; 1 is the run's first
   std::int64_t encoded_bytes = 0;
 };
 
@@ -222,14 +225,30 @@ struct PlanReport {
     std::string precision;
     double error = 0;  // as StoredTensorReport::error
     std::string reason;
+    std::int64_t freed_bytes = 0;  // that store-all would keep of it in the arena
+    double added_ms = 0;           // for that, a step
   };
   std::vector<Layer> layers;
   // Bytes alive at each instruction, state included, and the instruction at which backward begins.
   std::vector<std::int64_t> live_bytes;
+  // The same by kind: state, inputs, activations kept, activations in use, gradients, workspace.
+  std::vector<std::pair<std::string, std::vector<std::int64_t>>> live_parts;
   std::int64_t backward_begins = 0;
   // What the fullest moment consists of (state, kept activations, gradients, ...), and the layer that it falls in.
   std::string peak_layer;
   std::vector<std::pair<std::string, std::int64_t>> peak_parts;
+};
+
+// What --budget holds at most: a batch, or a length of its sequences.
+struct FitReport {
+  std::string what;  // "batch" or "length"
+  std::int64_t budget_bytes = 0;
+  std::int64_t largest = 0;
+  std::int64_t min_budget_bytes = 0;   // that it needs
+  std::int64_t next_bytes = 0;         // that one more would need; 0: the model takes no more
+  std::int64_t store_all_largest = 0;  // with everything stored; 0: none
+  double predicted_step_ms = 0;        // of `largest` within the budget
+  std::string limit;                   // what sets the limit, in words
 };
 
 // Writes one input of the next batch: `dst` is dense [batch, ...] of the input's type. Called once an input and step,
@@ -263,6 +282,8 @@ class Trainer {
   // The last steps as a file for ui.perfetto.dev: calls, transfers, live bytes, and who had which piece of the arena.
   // Needs TrainOptions::trace.
   void write_trace(const std::string& path) const;
+  // The file of TrainOptions::decisions is complete from now on; nothing when none was asked for.
+  void finish_decisions();
   // From the next step on: bytes, "512MiB", "50%", "min+10%". Any thread may call it. UserError when malformed. A
   // budget below the minimum is taken as the minimum; returns what will hold.
   std::int64_t set_budget(std::string_view text);
@@ -272,9 +293,15 @@ class Trainer {
   Summary summary() const;
   // What the agent has learnt, for CheckpointingOptions::learnt of another run; empty: the policy does not learn.
   std::string learnt() const;
+  // Of the shape that ran last.
   PlanReport plan() const;
+  // What the simulator says of the exact plan for the present budget, with the times that are known by now: the
+  // yardstick of regret. Plans once. None: there is no budget below store-all, or nothing was measured.
+  std::optional<double> oracle_step_ms() const;
   // Per-layer times over some steps; the weights move as in training.
   std::vector<LayerReport> profile(int steps);
+  // What more bytes would bring, in words, by the times that were measured. Plans several times.
+  std::vector<std::string> advice() const;
   // Some steps of training, whose allocations and lifespans go to a file (docs/formats.md): predictors of lifetimes
   // learn from it.
   void record(int steps, const std::string& path);
@@ -287,5 +314,14 @@ class Trainer {
 // What a training run would take, without allocating an arena or reading data.
 PlanReport plan_training(std::shared_ptr<const Model> model, const TrainOptions& options);
 PlanReport plan_training(const TrainOptions& options);
+
+// What would help, in words: bytes that would make a step faster, and by how much; the batch that would fit. `report`
+// is what plan_training() says of these options. Plans several times.
+std::vector<std::string> advise(std::shared_ptr<const Model> model, const TrainOptions& options,
+                                const PlanReport& report);
+
+// The largest batch (what: "batch") or length ("length") that TrainOptions::budget, a number of bytes, holds. Plans
+// only. DoesNotFit: not even 1 does.
+FitReport fit_training(std::shared_ptr<const Model> model, const TrainOptions& options, const std::string& what);
 
 }  // namespace neap

@@ -11,8 +11,11 @@ namespace {
 
 // Levels that would save less than this share of the bytes stay as they are.
 constexpr double kWorthwhile = 0.03;
+// A share of bytes that is spent on precision where it does most, target or not: small tensors then cost next to
+// nothing and err hardly at all.
+constexpr double kSpare = 0.04;
 // Room below the target, so that noise does not move levels to and fro.
-constexpr double kRoom = 0.8;
+constexpr double kRoom = 0.9;
 
 }  // namespace
 
@@ -84,7 +87,9 @@ std::vector<Level> LevelBoard::distribute() const {
     items.push_back(item);
     which.push_back(i);
   }
-  const Allocation found = allocate_greedily(items, config_.precision_levels, kRoom * config_.target_accuracy);
+  Allocation found = allocate_greedily(items, config_.precision_levels, kRoom * config_.target_accuracy);
+  const auto most = static_cast<std::int64_t>((1 + kSpare) * static_cast<double>(found.bytes));
+  found = with_spare_bytes(items, config_.precision_levels, std::move(found), most);
   for (std::size_t k = 0; k < which.size(); ++k) out[which[k]] = found.levels[k];
   return out;
 }

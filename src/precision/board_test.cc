@@ -65,7 +65,7 @@ TEST(Board, ProfilesTheFirstWindowAndThenNowAndThen) {
 TEST(Board, BitsAreDistributedWithinOneTotal) {
   const Statistics s = smooth();
   const double int4 = estimates_of(s)[index_of(Level::kInt4)];
-  LevelBoard board({.target_accuracy = 4.5 * int4 / 0.8, .profiling_window = 1}, tensors(10));
+  LevelBoard board({.target_accuracy = 4.5 * int4 / 0.9, .profiling_window = 1}, tensors(10));
   profile(board, s, 2);
   int coarse = 0;
   for (std::size_t i = 0; i < board.size(); ++i) coarse += board.level(i) == Level::kInt4 ? 1 : 0;
@@ -75,7 +75,7 @@ TEST(Board, BitsAreDistributedWithinOneTotal) {
   AllocationItem item{.elements = kElements, .variance = estimates_of(s)};
   item.variance[index_of(Level::kBit)] = std::numeric_limits<double>::infinity();
   const std::vector<AllocationItem> items(10, item);
-  const auto best = allocate_exactly(items, board.config().precision_levels, 0.8 * board.config().target_accuracy);
+  const auto best = allocate_exactly(items, board.config().precision_levels, 0.9 * board.config().target_accuracy);
   ASSERT_TRUE(best);
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < board.size(); ++i) bytes += encoded_bytes(board.level(i), kElements);

@@ -29,7 +29,7 @@ class Levels {
   StoredLevels in(const Graph& graph) const;
   // Rises whenever a level changes.
   std::int64_t version() const { return version_; }
-  bool is_adaptive() const { return board_ != nullptr; }
+  bool is_adaptive() const { return is_adaptive_; }
 
   // Around a step of a plan; steps count from 1.
   void before(Executor& executor, std::int64_t step);
@@ -38,7 +38,7 @@ class Levels {
   std::string report(const CannotEncode& trouble, const Graph& graph);
 
   std::vector<StoredTensorReport> rows() const;
-  double total_error() const { return board_ ? board_->total_error() : 0; }
+  double total_error() const { return board_->total_error(); }
   std::int64_t troubles() const { return troubles_; }
 
  private:
@@ -49,11 +49,11 @@ class Levels {
   struct Known {
     std::string name;
     std::string layer;
-    precision::Level level = precision::Level::kFp32;  // without a board
   };
   std::vector<Known> tensors_;
   std::map<std::string, std::size_t> index_;
-  std::unique_ptr<precision::LevelBoard> board_;  // null: levels are fixed
+  std::unique_ptr<precision::LevelBoard> board_;
+  bool is_adaptive_ = true;
   bool may_feed_recomputation_ = false;
   bool flow_ = false;
   std::int64_t version_ = 1;

@@ -215,10 +215,10 @@ PlanReport plan_training(std::shared_ptr<const Model> model, const TrainOptions&
   const Setup setup = make_setup(std::move(model), options);
   const bool is_settled =
       setup.levels || !setup.budget || setup.store_all_bytes <= *setup.budget || *setup.budget < setup.min_bytes;
-  if (is_settled) return report_of(setup, setup.plan);
+  if (is_settled) return report_of(setup, *setup.program, setup.plan);
   // What it comes to, not what it begins with.
   const PlanningProblem problem{.graph = setup.program->graph, .costs = setup.program->costs, .link = setup.link};
-  return report_of(setup, plan_within(*setup.policy, problem, setup.budget));
+  return report_of(setup, *setup.program, plan_within(*setup.policy, problem, setup.budget));
 }
 
 }  // namespace neap

@@ -50,7 +50,8 @@ int choose_variant(const Setup& setup, const TrainOptions& options, std::optiona
 // Activations that a plan keeps when backward begins.
 std::int64_t saved_bytes(const Plan& plan, const Graph& graph);
 
-PlanReport report_of(const Setup& setup, const Plan& plan);
+// `program` is that of the setup, or of another length of the batch.
+PlanReport report_of(const Setup& setup, const Program& program, const Plan& plan);
 
 // "134 MiB of state, 33 MiB kept for backward, ...; layer 'conv1' sets it": why a plan needs what it needs.
 std::string explain_peak(const PlanReport& report);

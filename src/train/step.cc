@@ -28,6 +28,7 @@ Link link_of(const SpillCounters& step) {
 // Between steps.
 void Trainer::Impl::steer() {
   const auto start = Clock::now();
+  if (replay_) follow_budget();
   if (budget_.advance(step_ + 1)) change_budget();
   steering_.swap_in(steppers_, *arena_, budget(), note_);
   steering_ms_ += ms_since(start);
@@ -54,7 +55,11 @@ StepReport Trainer::Impl::advance() {
   steer();
   const BatchInfo batch = batches_->next();
   Stepper& stepper = stepper_for(batch.length);
-  follow_levels(stepper);
+  if (replay_) {
+    follow_plan(stepper);
+  } else {
+    follow_levels(stepper);
+  }
   enter(stepper);
   const double predicted_ms = Steering::predicted_ms(stepper);  // before it is known
   const double simulated_ms = stepper.steered.simulated_ms;
@@ -74,6 +79,9 @@ StepReport Trainer::Impl::advance() {
   const std::int64_t peak = stepper.executor().peak_bytes();
   peak_ = std::max(peak_, peak);
   if (budget() && peak > *budget()) ++violations_;
+  const bool is_new_plan = stepper.steered.number == 0;
+  if (is_new_plan) stepper.steered.number = ++plans_;
+  if (decisions_) note_decisions(stepper, is_new_plan);
   const auto steer_start = Clock::now();
   observe(stepper);
   gearbox_.leave(compute_ms);
@@ -98,6 +106,7 @@ StepReport Trainer::Impl::advance() {
           .recomputed_ms = recomputed_ms,
           .predicted_ms = predicted_ms,
           .simulated_ms = simulated_ms,
+          .plan = stepper.steered.number,
           .encoded_bytes = stepper.encoded_bytes()};
 }
 

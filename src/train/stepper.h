@@ -34,6 +34,7 @@ struct Steered {
   double simulated_ms = 0;            // of a step, by measured costs; 0: unknown
   double recomputed_ms = 0;           // of that: for what is computed again
   Pace pace;                          // measured over simulated time
+  std::int64_t number = 0;            // of the plan in this run; 0: it has not run yet
   std::int64_t planned_for = 0;       // the budget that the plan was made for; 0: for none in particular
   std::int64_t asked_for = 0;         // and the last one that a plan was asked for
   std::int64_t levels_version = 0;    // of the levels that the plan has

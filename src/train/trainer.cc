@@ -12,6 +12,8 @@
 #include "core/file.h"
 #include "core/random.h"
 #include "neap/error.h"
+#include "plan/simulate.h"
+#include "train/advice.h"
 #include "train/checkpoint.h"
 #include "train/profile.h"
 #include "train/schedule.h"
@@ -46,6 +48,13 @@ std::optional<std::int64_t> room_of(const TrainOptions& o) {
   return static_cast<std::int64_t>(aligned_part(o.reservation).size());
 }
 
+// A run that follows another starts within that one's budget.
+TrainOptions with_recorded_budget(TrainOptions o) {
+  if (o.replay.empty() || !o.budget.empty() || !o.budget_schedule.empty()) return o;
+  if (const auto bytes = recorded_budget(o.replay)) o.budget = std::to_string(*bytes);
+  return o;
+}
+
 // Each has kernels of its own; lengths come in buckets, so that there are few.
 constexpr std::size_t kMostShapes = 32;
 
@@ -61,8 +70,8 @@ double StepTimes::median() const {
 }
 
 Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& options, const OpenData& open)
-    : options_(options),
-      setup_(make_setup(std::move(model), options)),
+    : options_(with_recorded_budget(options)),
+      setup_(make_setup(std::move(model), options_)),
       budget_({setup_.plan.state_bytes, setup_.store_all_bytes, setup_.min_bytes}, setup_.budget, room_of(options),
               options.budget_schedule),
       steering_(setup_, options.synchronous_planning, budget_.coming(0)),
@@ -90,6 +99,7 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
   make_arena();
   add_stepper(setup_.shape, setup_.program, layout_of(setup_.plan, longest), {setup_.plan});
   load_state();
+  open_decisions();
   peak_ = first().executor().peak_bytes();
   batches_->start(step_);
 }
@@ -221,9 +231,28 @@ Summary Trainer::Impl::summary() const {
 }
 
 PlanReport Trainer::Impl::plan() const {
-  PlanReport out = report_of(setup_, first().plan());
+  const Stepper& stepper = active_ != nullptr ? *active_ : first();
+  PlanReport out = report_of(setup_, *stepper.program(), stepper.plan());
   out.arena_bytes = arena_->bytes();
   return out;
+}
+
+std::optional<double> Trainer::Impl::oracle_step_ms() const {
+  const Stepper& stepper = active_ != nullptr ? *active_ : first();
+  if (!budget() || *budget() >= setup_.store_all_bytes || !stepper.steered.was_timed) return std::nullopt;
+  const Costs& costs = stepper.program()->costs;
+  const PlanningProblem problem{stepper.graph(), costs, setup_.link, &stepper.layout()};
+  const std::optional<Plan> exact = oracle_policy().within(problem, *budget());
+  if (!exact) return std::nullopt;
+  return simulate(*exact, costs, setup_.link).ms;
+}
+
+std::vector<std::string> Trainer::Impl::advice() const {
+  const Stepper& stepper = active_ != nullptr ? *active_ : first();
+  if (!budget()) return {};
+  StoredLevels stored;
+  const PlanningProblem problem = setup_.problem(*stepper.program(), &stepper.layout(), stored);
+  return advise_on_bytes({*setup_.policy, problem, stepper.plan(), *budget(), setup_.store_all_bytes});
 }
 
 std::vector<LayerReport> Trainer::Impl::profile(int steps) {
@@ -273,7 +302,8 @@ void Trainer::Impl::refuse_what_does_not_fit(std::int64_t bytes) const {
   const bool is_reservation = !options_.reservation.empty();
   throw DoesNotFit(fmt::format("the {} of {} is below the minimum of {} ({} bytes): {}",
                                is_reservation ? "reservation" : "budget", human_bytes(*setup_.budget),
-                               human_bytes(bytes), bytes, explain_peak(report_of(setup_, setup_.plan))));
+                               human_bytes(bytes), bytes,
+                               explain_peak(report_of(setup_, *setup_.program, setup_.plan))));
 }
 
 // Allocates nothing.
@@ -319,11 +349,14 @@ EvalReport Trainer::evaluate() { return impl_->evaluate(); }
 void Trainer::save(const std::string& path) const { impl_->save(path); }
 void Trainer::checkpoint() const { impl_->checkpoint(); }
 void Trainer::write_trace(const std::string& path) const { impl_->write_trace(path); }
+void Trainer::finish_decisions() { impl_->finish_decisions(); }
 std::int64_t Trainer::set_budget(std::string_view text) { return impl_->set_budget(text); }
 std::int64_t Trainer::resident_bytes() const { return impl_->resident_bytes(); }
 Summary Trainer::summary() const { return impl_->summary(); }
 std::string Trainer::learnt() const { return impl_->learnt(); }
+std::vector<std::string> Trainer::advice() const { return impl_->advice(); }
 PlanReport Trainer::plan() const { return impl_->plan(); }
+std::optional<double> Trainer::oracle_step_ms() const { return impl_->oracle_step_ms(); }
 std::vector<LayerReport> Trainer::profile(int steps) { return impl_->profile(steps); }
 void Trainer::record(int steps, const std::string& path) { impl_->record(steps, path); }
 

@@ -11,6 +11,7 @@
 #include "runtime/tracer.h"
 #include "train/batch_source.h"
 #include "train/budget_control.h"
+#include "train/decisions_file.h"
 #include "train/evaluator.h"
 #include "train/gearbox.h"
 #include "train/new_shapes.h"
@@ -45,8 +46,11 @@ class Trainer::Impl {
   Summary summary() const;
   std::string learnt() const { return setup_.policy->learnt(); }
   PlanReport plan() const;
+  std::optional<double> oracle_step_ms() const;
+  std::vector<std::string> advice() const;
   std::vector<LayerReport> profile(int steps);
   void record(int steps, const std::string& path);
+  void finish_decisions();
   std::int64_t set_budget(std::string_view text) { return budget_.ask(text); }
   std::int64_t resident_bytes() const { return arena_->resident_bytes(); }
 
@@ -78,6 +82,10 @@ class Trainer::Impl {
   void change_budget();
   void fit_arena(std::int64_t least);
   void load_state();
+  void open_decisions();
+  void follow_budget();
+  void follow_plan(Stepper& stepper);
+  void note_decisions(const Stepper& stepper, bool is_new_plan);
 
   TrainOptions options_;
   Setup setup_;
@@ -96,11 +104,15 @@ class Trainer::Impl {
   std::string note_;                // for the next report
   std::unique_ptr<Tracer> tracer_;  // null: no trace is wanted
   RecordingWriter* recorder_ = nullptr;
+  std::unique_ptr<DecisionsWriter> decisions_;     // null: nobody wants them
+  std::unique_ptr<const DecisionsReader> replay_;  // null: this run decides itself
+  std::optional<std::int64_t> noted_budget_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<BatchSource> batches_;
   std::int64_t step_ = 0;
   std::int64_t peak_ = 0;
   std::int64_t violations_ = 0;
+  std::int64_t plans_ = 0;  // that have run
   double lr_ = 0;
   float loss_ = 0;
   StepTimes times_;
