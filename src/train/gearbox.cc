@@ -152,7 +152,7 @@ void Gearbox::attach(Executor& executor) {
     if (layer.state.allowed[old->current]) layer.current = old->current;
   }
   rewards_.reserve(most);
-  if (agent_) agent_->reserve(layers_.size(), most);
+  if (agent_ && !layers_.empty()) agent_->reserve(layers_.size(), most);
   if (agent_ && !layers_.empty() && !counters_) {
     std::string why;
     counters_ = HardwareCounters::open(why);
