@@ -37,6 +37,17 @@ struct ScheduleOptions {
   double floor = 0;  // cosine, linear: share of lr at the end
 };
 
+// How recurrent layers run. No result depends on any of it.
+struct RecurrentTraining {
+  std::string gear = "adaptive";   // adaptive, rolled, unrolled:X, whole, hybrid:N
+  std::string gates = "adaptive";  // adaptive, keep, recompute: what backward reads of a chunk
+  std::string offered = "rolled,unrolled:2,unrolled:4,unrolled:8,unrolled:16,whole,hybrid:8";  // adaptive's choice
+  std::string learnt;     // what `neap pretrain recurrent` wrote, as text; empty: what Neap comes with
+  double epsilon = 0.01;  // share of the agent's choices that are tries
+  int dwell = 2;          // chunks of a layer that a gear stays at least
+  int most_switches = 4;  // of a layer in one sequence
+};
+
 struct TrainOptions {
   std::string model = "mlp";  // "lstm-lm:hidden=1024" or a file: see open_model(). Unused with a Model of one's own
   std::string data = "synthetic";
@@ -59,6 +70,7 @@ struct TrainOptions {
   // What is done to the graph before it runs: adaptive, off, all, or names with commas between (docs/optimizations.md).
   std::string optimize = "adaptive";
   PrecisionOptions precision;
+  RecurrentTraining recurrent;
   // Who predicts lifetimes when a batch has a shape that the run has not seen: lstm, lstm-layers, regression,
   // last-value, average. No result depends on it.
   std::string lifetimes = "lstm";
@@ -135,6 +147,22 @@ struct StoredTensorReport {
   std::int64_t outliers = 0;
 };
 
+// What a recurrent layer did lately. A reading that is absent weighs nothing in the agent's reward.
+struct RecurrentReport {
+  std::string layer;
+  std::string gear;  // of most of its chunks in the last step
+  std::string gates;
+  double forward_us = 0;  // of a time step, in the last step
+  double backward_us = 0;
+  std::int64_t saved_bytes = 0;  // that backward reads, beside the layer's input
+  std::int64_t workspace_bytes = 0;
+  std::optional<double> utilisation;  // processor time over elapsed time and threads, of the layer's calls
+  std::optional<double> miss_rate;    // of the largest cache
+  std::string miss_source;            // hw, modelled or absent
+  std::int64_t choices = 0;           // of the agent, in all
+  std::int64_t switches = 0;          // of gears, in all
+};
+
 struct Summary {
   std::string model;
   std::string device;
@@ -164,6 +192,7 @@ struct Summary {
   std::int64_t context_bytes = 0;
   float loss_last = 0;
   std::string weights_hash;
+  std::vector<RecurrentReport> recurrent;  // a row a layer and direction
 };
 
 // One layer's row of a profile.

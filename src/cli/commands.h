@@ -17,5 +17,6 @@ Command add_fit(CLI::App& app);
 Command add_report(CLI::App& app);
 Command add_budget(CLI::App& app);
 Command add_models(CLI::App& app);
+Command add_pretrain(CLI::App& app);
 
 }  // namespace neap

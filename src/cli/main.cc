@@ -49,6 +49,7 @@ int run(int argc, char** argv) {
   add("fit", "the largest batch or length that a budget holds", neap::add_fit);
   add("report", "a page for people, from what a run wrote with --json", neap::add_report);
   add("budget", "another budget for a training run, from its next step on", neap::add_budget);
+  add("pretrain", "measure this machine and prepare the agent for recurrent layers", neap::add_pretrain);
   add("models", "what is built in", neap::add_models);
   std::string meant;
   try {

@@ -64,7 +64,28 @@ Json to_json(const StepReport& r) {
   return out;
 }
 
+namespace {
+
+Json to_json(const RecurrentReport& r) {
+  return {{"layer", r.layer},
+          {"gear", r.gear},
+          {"gates", r.gates},
+          {"forward_us_per_step", r.forward_us},
+          {"backward_us_per_step", r.backward_us},
+          {"saved_bytes", r.saved_bytes},
+          {"workspace_bytes", r.workspace_bytes},
+          {"utilisation", number(r.utilisation)},
+          {"miss_rate", number(r.miss_rate)},
+          {"miss_source", r.miss_source},
+          {"choices", r.choices},
+          {"switches", r.switches}};
+}
+
+}  // namespace
+
 Json to_json(const Summary& s) {
+  Json recurrent = Json::array();
+  for (const RecurrentReport& r : s.recurrent) recurrent.push_back(to_json(r));
   Json stored = Json::array();
   for (const StoredTensorReport& t : s.stored) {
     stored.push_back({{"name", t.name},
@@ -104,7 +125,8 @@ Json to_json(const Summary& s) {
           {"numerics_id", s.numerics_id},
           {"context_bytes", s.context_bytes},
           {"loss_last", number(s.loss_last)},
-          {"weights_hash", s.weights_hash}};
+          {"weights_hash", s.weights_hash},
+          {"recurrent", std::move(recurrent)}};
 }
 
 Json to_json(const PlanReport& r) {

@@ -36,11 +36,18 @@ void Trainer::Impl::steer() {
 
 void Trainer::Impl::change_budget() {
   setup_.budget = budget();
+  setup_.shape.variant = choose_variant(setup_, options_, budget());
   fit_arena(0);
   if (budget_.asked() == budget()) return;
   note_ = fmt::format("the budget of {} is below the minimum of {} ({} of it state); training goes on at the minimum",
                       human_bytes(budget_.asked().value_or(0)), human_bytes(budget_.minimum()),
                       human_bytes(first().plan().state_bytes));
+}
+
+// Share of the budget that the step leaves free.
+double Trainer::Impl::headroom(const Stepper& stepper) const {
+  if (!budget()) return 1;
+  return 1 - static_cast<double>(stepper.plan().peak_bytes) / static_cast<double>(*budget());
 }
 
 StepReport Trainer::Impl::advance() {
@@ -60,6 +67,7 @@ StepReport Trainer::Impl::advance() {
   const double recomputed_ms = stepper.steered.recomputed_ms * stepper.steered.pace.median();
   const auto run_start = Clock::now();
   write_inputs(stepper);
+  gearbox_.enter(stepper.executor(), headroom(stepper));
   const auto compute_start = Clock::now();
   run_step(stepper);
   stepper.executor().read(stepper.loss(), &loss_);
@@ -77,6 +85,7 @@ StepReport Trainer::Impl::advance() {
   if (decisions_) note_decisions(stepper, is_new_plan);
   const auto steer_start = Clock::now();
   observe(stepper);
+  gearbox_.leave(compute_ms);
   steering_.after_step(stepper, steppers_, run_ms, timed_, timed_.empty() ? Link{} : link_of(last_), budget());
   if (timed_.empty() && stepper.store() != nullptr && watch_.is_plan_due(last_, ms, setup_.link)) {
     steering_.ask(stepper, budget());

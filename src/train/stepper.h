@@ -21,6 +21,7 @@ namespace neap {
 struct BatchShape {
   std::int64_t batch = 0;
   std::int64_t length = 0;  // of the sequences; 0: the model's own
+  int variant = 0;          // of the recurrent layers: train/variants.h
   auto operator<=>(const BatchShape&) const = default;
 };
 

@@ -76,7 +76,9 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
               options.budget_schedule),
       steering_(setup_, options.synchronous_planning, budget_.coming(0)),
       steppers_(kMostShapes),
-      new_shapes_(options.lifetimes, options.seed) {
+      new_shapes_(options.lifetimes, options.seed),
+      gearbox_(options.recurrent, options.seed) {
+  note_ = gearbox_.note();
   steering_.ask_first([this](const PlanningProblem& problem, const BatchShape& shape, Steering::Budget budget) {
     return new_shapes_.plan(*setup_.policy, problem, std::min(budget.value_or(kNoBudget), arena_->bytes()),
                             shape.length);
@@ -123,7 +125,10 @@ void Trainer::Impl::fit_arena(std::int64_t least) {
 }
 
 Stepper& Trainer::Impl::stepper_for(std::int64_t length) {
-  const BatchShape shape{setup_.shape.batch, length > 0 ? length : setup_.shape.length};
+  return stepper_of({setup_.shape.batch, length > 0 ? length : setup_.shape.length, setup_.shape.variant});
+}
+
+Stepper& Trainer::Impl::stepper_of(const BatchShape& shape) {
   if (Stepper* known = steppers_.find(shape)) {
     const auto start = Clock::now();
     const double planned_ms = setup_.planning_ms;
@@ -131,10 +136,13 @@ Stepper& Trainer::Impl::stepper_for(std::int64_t length) {
     steering_ms_ += ms_since(start) - (setup_.planning_ms - planned_ms);
     return *known;
   }
-  auto program = prepare_length(setup_, options_, shape.length);
+  auto program = prepare_length(setup_, options_, shape.length, shape.variant);
   steering_.scale_guesses(*program);
   StateLayout layout = shared_layout(graph(), first().plan(), program->graph);
   Steering::NewPlan plan = steering_.plan_new(shape, *program, layout, budget());
+  if (budget() && plan.plan.peak_bytes > *budget() && shape.variant != setup_.least_variant) {
+    return stepper_of({shape.batch, shape.length, setup_.least_variant});
+  }
   fit_arena(plan.plan.peak_bytes);
   return add_stepper(shape, std::move(program), std::move(layout), std::move(plan));
 }
@@ -145,6 +153,7 @@ Stepper& Trainer::Impl::add_stepper(BatchShape shape, std::shared_ptr<Program> p
                                                          std::move(layout), *setup_.device, *arena_, spill_for()));
   if (!plan.is_quick) out.steered.planned_for = budget().value_or(kNoBudget);
   if (setup_.levels) out.steered.levels_version = setup_.levels->version();
+  gearbox_.enter(out.executor(), 0);  // what a step allocates nothing for later
   return out;
 }
 
@@ -165,7 +174,7 @@ EvalReport Trainer::Impl::evaluate() {
   if (!evaluator_) throw UserError("there is nothing to evaluate on; give --eval or --validation");
   if (active_ != nullptr) active_->leave();
   active_ = nullptr;
-  return evaluator_->run(*arena_);
+  return evaluator_->run(*arena_, [this](Executor& executor) { gearbox_.enter(executor, 1); });
 }
 
 void Trainer::Impl::save(const std::string& path) const {
@@ -202,7 +211,8 @@ Summary Trainer::Impl::summary() const {
           .violations = violations_,
           .median_step_ms = times_.median(),
           .predicted_step_ms = active_ != nullptr ? Steering::predicted_ms(*active_) : 0,
-          .steering_share = training_ms_ > 0 ? (steering_ms_ + steering_.overhead_ms()) / training_ms_ : 0,
+          .steering_share =
+              training_ms_ > 0 ? (steering_ms_ + gearbox_.overhead_ms() + steering_.overhead_ms()) / training_ms_ : 0,
           .rss_peak_bytes = rss_peak(),
           .planning_ms = setup_.planning_ms,
           .plan_swaps = steering_.swaps(),
@@ -216,7 +226,8 @@ Summary Trainer::Impl::summary() const {
           .context_bytes = setup_.device->context_bytes(),
           .loss_last = loss_,
           .weights_hash =
-              fmt::format("{:016x}", hash_of(inside_tensors(graph(), first().executor(), Kept::kWeights).tensors))};
+              fmt::format("{:016x}", hash_of(inside_tensors(graph(), first().executor(), Kept::kWeights).tensors)),
+          .recurrent = gearbox_.report()};
 }
 
 PlanReport Trainer::Impl::plan() const {

@@ -13,6 +13,7 @@
 #include "train/budget_control.h"
 #include "train/decisions_file.h"
 #include "train/evaluator.h"
+#include "train/gearbox.h"
 #include "train/new_shapes.h"
 #include "train/setup.h"
 #include "train/spilling.h"
@@ -61,6 +62,7 @@ class Trainer::Impl {
   void refuse_what_does_not_fit(std::int64_t bytes) const;
   void make_arena();
   Stepper& stepper_for(std::int64_t length);
+  Stepper& stepper_of(const BatchShape& shape);
   Stepper& add_stepper(BatchShape shape, std::shared_ptr<Program> program, StateLayout layout, Steering::NewPlan plan);
   Stepper::SpillFor spill_for();
   void enter(Stepper& stepper);
@@ -73,6 +75,7 @@ class Trainer::Impl {
   void follow_levels(Stepper& stepper);
   void keep_exact(Stepper& stepper, const CannotEncode& trouble);
   void observe(Stepper& stepper);
+  double headroom(const Stepper& stepper) const;
   void run_profiled(Stepper& stepper, std::vector<double>& ms);
   std::optional<std::int64_t> budget() const { return budget_.effective(); }
   void steer();
@@ -93,6 +96,7 @@ class Trainer::Impl {
   NewShapes new_shapes_;
   Stepper* active_ = nullptr;  // whose turn it was last
   std::vector<double> timed_;  // milliseconds of each instruction, while costs are being learnt
+  Gearbox gearbox_;
   SpillWatch watch_;
   std::shared_ptr<SpillFaults> faults_;  // null: none
   SpillCounters last_;                   // of the last step
