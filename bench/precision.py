@@ -13,7 +13,7 @@ Every seed trains exact and default; the first --fixed-seeds of them int8 and in
 begins, over exact's, at the end of the run; quality is the mean over seeds of the difference to exact's at the same seed, with the
 95 % interval (Student's t); "error" is the gradient variance that rounding adds, relative to the minibatch's own, by estimate.
 Trainings side by side disturb each other's times, so that step times come from --time alone: for each model short runs of all
-variants in turn, the mean of sixteen steps (or a multiple) behind the first sixteen, profiles and measurements of sensitivity included.
+variants in turn; the mean over sixteen places (a period of profiles and measurements of sensitivity) of the median there, behind the first sixteen steps.
 The text for gpt-mini is `bible gen1:1-rev22:21` (Debian's bible-kjv, 4.3 MB), or --text FILE; its last 2 % are held out.
 """
 import argparse
@@ -42,7 +42,7 @@ VARIANTS = {
 # Of Student's t, by the number of values.
 STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78}
 # Steps of --time: the first ones, then those that count.
-WARM, COUNTED = 16, {"cnn": 64, "resnet20": 32, "gpt-mini": 16}
+WARM, COUNTED, PERIOD = 16, {"cnn": 160, "resnet20": 48, "gpt-mini": 16}, 16
 # Elements of a tensor that no cache holds.
 LARGE = 16 << 20
 SUMMARY = ("saved_bytes", "exact_saved_bytes", "encoding_error", "kept_exact", "replays", "plan_swaps", "peak_bytes", "weights_hash")
@@ -174,8 +174,13 @@ def table(options, rows):
     return lines
 
 
+def typical(runs):
+    """A step's time over a period of profiles and measurements: for each place in it the median of all runs, then their mean."""
+    return statistics.fmean(statistics.median(ms for run_ms in runs for ms in run_ms[place::PERIOD]) for place in range(PERIOD))
+
+
 def times(options):
-    """Rounds of short runs, each variant in turn; the ratio within a round, its median and range over rounds."""
+    """Rounds of short runs, each variant in turn; the ratio over all rounds, and within each."""
     lines = ["| model | storage | step / exact | rounds |", "| --- | --- | ---: | --- |"]
     for model, (flags, _, _) in chosen(options).items():
         flags = flags[:3]  # nothing is evaluated
@@ -185,11 +190,12 @@ def times(options):
             for variant in names[number % len(names):] + names[:number % len(names)]:
                 steps = [line["step_ms"] for line in train(options, [*flags, *VARIANTS[variant]], WARM + COUNTED[model], number)
                          if "step_ms" in line]
-                ms[variant].append(statistics.fmean(steps[WARM:]))
+                ms[variant].append(steps[WARM:])
         for variant in list(VARIANTS)[1:]:
-            ratios = [a / b for a, b in zip(ms[variant], ms["exact"])]
-            lines.append(f"| {model} | {variant} | {statistics.median(ratios):.3f} | {' '.join(f'{r:.3f}' for r in ratios)} |")
-        print(f"{model}: exact {', '.join(f'{v:.1f}' for v in ms['exact'])} ms a step", file=sys.stderr, flush=True)
+            ratios = [typical([a]) / typical([b]) for a, b in zip(ms[variant], ms["exact"])]
+            lines.append(f"| {model} | {variant} | {typical(ms[variant]) / typical(ms['exact']):.3f} | "
+                         f"{' '.join(f'{r:.3f}' for r in ratios)} |")
+        print(f"{model}: exact {typical(ms['exact']):.1f} ms a step", file=sys.stderr, flush=True)
     return lines
 
 
@@ -203,7 +209,7 @@ def codecs(options):
             sys.exit(f"{bench}: {done.stderr.strip()}")
         speeds = {}
         for b in json.loads(done.stdout)["benchmarks"]:
-            if b.get("aggregate_name") == "median" and "bytes_per_second" in b:
+            if b.get("aggregate_name") == "median" and "bytes_per_second" in b and "fp32" not in b["name"]:
                 speeds[b["name"].split(f"/{LARGE}")[0]] = b["bytes_per_second"] * 1e-9
         lines += [f"| {k} | {threads} | {v:.1f} | {v / speeds['memcpy']:.2f} |" for k, v in speeds.items()]
     return lines

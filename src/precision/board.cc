@@ -59,6 +59,10 @@ double LevelBoard::error_at(std::size_t tensor, Level level) const {
   return std::isinf(relative) ? relative : relative * weight(tensor);
 }
 
+double LevelBoard::error(std::size_t tensor) const {
+  return last_[tensor] ? error_at(tensor, levels_[tensor]) : assumed_variance(levels_[tensor]) * weight(tensor);
+}
+
 double LevelBoard::total_error() const {
   double out = 0;
   for (std::size_t i = 0; i < size(); ++i) out += error(i);
@@ -94,14 +98,38 @@ std::vector<Level> LevelBoard::distribute() const {
   return out;
 }
 
+void LevelBoard::write(WordWriter& out) const {
+  for (std::size_t i = 0; i < size(); ++i) {
+    keepers_[i].write(out);
+    out.put(sensitivity_[i]);
+    out.put(static_cast<int>(levels_[i]));
+    out.put(last_[i] ? 1 : 0);
+    if (last_[i]) precision::write(out, *last_[i]);
+  }
+}
+
+void LevelBoard::read(WordReader& in) {
+  for (std::size_t i = 0; i < size(); ++i) {
+    keepers_[i].read(in);
+    sensitivity_[i] = in.real();
+    levels_[i] = static_cast<Level>(in.integer(0, kLevels - 1));
+    const bool is_known = in.integer(0, 1) == 1;
+    last_[i] = is_known ? std::optional(read_statistics(in)) : std::nullopt;
+  }
+}
+
 bool LevelBoard::settle() {
   std::vector<Level> next;
   for (const LevelKeeper& keeper : keepers_) next.push_back(keeper.level());
   bool must_change = false;
   if (config_.mode == ChoiceMode::kThreshold) {
     // Levels that are too coarse by their own statistics, or all together, cannot wait; finer ones than needed can.
-    for (std::size_t i = 0; i < size(); ++i) must_change |= levels_[i] > next[i];
-    must_change |= total_error() > config_.target_accuracy;
+    double known = 0;
+    for (std::size_t i = 0; i < size(); ++i) {
+      must_change |= levels_[i] > next[i];
+      known += error_at(i, levels_[i]);
+    }
+    must_change |= known > config_.target_accuracy;
     next = distribute();
     const auto now = static_cast<double>(bytes_of(levels_));
     if (!must_change && static_cast<double>(bytes_of(next)) > (1 - kWorthwhile) * now) return false;

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/random.h"
 #include "graph/op.h"
 #include "neap/error.h"
 
@@ -202,6 +203,54 @@ std::string Levels::report(const CannotEncode& trouble, const Graph& graph) {
                           : (flags & precision::kOverflow) != 0 ? "values too far apart"
                                                                 : "values too small";
   return fmt::format("{}: {}; stored exactly from now on, and the step is run again", names, why);
+}
+
+// What must agree for the words behind it to mean the same.
+std::string Levels::settings() const {
+  const precision::PrecisionConfig& c = board_->config();
+  std::uint64_t names = 0;
+  for (const Known& t : tensors_) names = hash_text(t.name, names);
+  std::string levels;
+  for (const Level level : c.precision_levels) levels += fmt::format(",{}", precision::name(level));
+  return fmt::format("{} {} {:016x} {} {} {} {}", c.mode == precision::ChoiceMode::kTable ? "table" : "threshold",
+                     tensors_.size(), names, levels, c.profiling_window, c.target_accuracy, kMeasureEvery);
+}
+
+std::string Levels::text() const {
+  precision::WordWriter out;
+  board_->write(out);
+  out.put(troubles_);
+  out.put(next_measured_);
+  out.put(measurement_ ? 1 : 0);
+  if (measurement_) {
+    out.put(measurement_->tensor);
+    out.put(measurement_->sketch ? 1 : 0);
+    if (measurement_->sketch) {
+      for (const double v : *measurement_->sketch) out.put(v);
+    }
+  }
+  return fmt::format("{}\n{}", settings(), out.text());
+}
+
+bool Levels::restore(const std::string& text) {
+  const std::size_t line = text.find('\n');
+  if (line == text.npos) return false;
+  if (text.substr(0, line) != settings()) return true;
+  precision::WordReader in(std::string_view(text).substr(line + 1));
+  board_->read(in);
+  troubles_ = in.integer();
+  next_measured_ = static_cast<std::size_t>(in.integer());
+  measurement_.reset();
+  if (in.integer(0, 1) == 1) {
+    const auto most = static_cast<std::int64_t>(tensors_.size()) - 1;
+    measurement_ = Measurement{.tensor = static_cast<std::size_t>(in.integer(0, most)), .sketch = std::nullopt};
+    if (in.integer(0, 1) == 1) {
+      measurement_->sketch.emplace();
+      for (double& v : *measurement_->sketch) v = in.real();
+    }
+  }
+  ++version_;
+  return in.is_good() && in.is_at_end();
 }
 
 std::vector<StoredTensorReport> Levels::rows() const {

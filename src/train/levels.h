@@ -37,12 +37,18 @@ class Levels {
   // These stay exact: for good, or until their values are as they should be. Returns a line for people.
   std::string report(const CannotEncode& trouble, const Graph& graph);
 
+  // All that was learnt, as a text for checkpoints, and back: a run with the same settings then goes on to the same
+  // bits, one with others begins anew. False: the text is damaged.
+  std::string text() const;
+  [[nodiscard]] bool restore(const std::string& text);
+
   std::vector<StoredTensorReport> rows() const;
   double total_error() const { return board_->total_error(); }
   std::int64_t troubles() const { return troubles_; }
 
  private:
   Levels() = default;
+  std::string settings() const;
   void measure(const TrialResult& result);
   std::vector<TensorId> profiled(const Graph& graph, std::int64_t step) const;
 

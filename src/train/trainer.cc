@@ -188,7 +188,10 @@ void Trainer::Impl::save(const std::string& path) const {
 void Trainer::Impl::checkpoint() const {
   require(!options_.checkpoint.empty(), "a folder for checkpoints is given");
   write_checkpoint(options_.checkpoint,
-                   {.step = step_, .run = run_of(options_, setup_.spec), .numerics_id = setup_.program->numerics_id},
+                   {.step = step_,
+                    .run = run_of(options_, setup_.spec),
+                    .numerics_id = setup_.program->numerics_id,
+                    .levels = setup_.levels ? setup_.levels->text() : ""},
                    outside_tensors(graph(), first().executor(), Kept::kAll).tensors);
 }
 
@@ -340,6 +343,11 @@ void Trainer::Impl::load_state() {
   load_tensors(checkpoint.tensors(), checkpoint_path(options_.checkpoint).string(), graph(), first().executor(),
                Kept::kAll);
   step_ = checkpoint.info().step;
+  const std::string& levels = checkpoint.info().levels;
+  if (setup_.levels && !levels.empty() && !setup_.levels->restore(levels)) {
+    throw UserError(fmt::format("checkpoint '{}' is damaged: its levels of storage cannot be read",
+                                checkpoint_path(options_.checkpoint).string()));
+  }
 }
 
 Trainer::~Trainer() = default;
