@@ -21,7 +21,7 @@ std::string share_text(double from, double to) { return fmt::format("{:.1f} %", 
 std::string price(const AdviceProblem& a, double now, double stored) {
   return fmt::format("Below store-all by {}, for {:.2f} ms more a step ({:.1f} %).",
                      human_bytes(std::max<std::int64_t>(0, a.store_all_bytes - a.plan.peak_bytes)),
-                     std::max(0.0, now - stored), 100 * std::max(0.0, now / stored - 1));
+                     std::max(0.0, now - stored) * (a.pace > 0 ? a.pace : 1), 100 * std::max(0.0, now / stored - 1));
 }
 
 }  // namespace

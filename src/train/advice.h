@@ -14,6 +14,7 @@ struct AdviceProblem {
   const Plan& plan;  // that runs
   std::int64_t budget = 0;
   std::int64_t store_all_bytes = 0;
+  double pace = 1;  // measured over simulated time
 };
 
 // What decisions cost now, and what some more bytes would bring; empty: everything is stored.

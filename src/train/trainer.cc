@@ -242,12 +242,14 @@ PlanReport Trainer::Impl::plan() const {
 
 std::optional<double> Trainer::Impl::oracle_step_ms() const {
   const Stepper& stepper = active_ != nullptr ? *active_ : first();
-  if (!budget() || *budget() >= setup_.store_all_bytes || !stepper.steered.was_timed) return std::nullopt;
+  const double predicted_ms = Steering::predicted_ms(stepper);
+  if (!budget() || *budget() >= setup_.store_all_bytes || !(predicted_ms > 0)) return std::nullopt;
   const Costs& costs = stepper.program()->costs;
   const PlanningProblem problem{stepper.graph(), costs, setup_.link, &stepper.layout()};
   const std::optional<Plan> exact = oracle_policy().within(problem, *budget());
-  if (!exact) return std::nullopt;
-  return simulate(*exact, costs, setup_.link).ms;
+  const double here_ms = simulate(stepper.plan(), costs, setup_.link).ms;
+  if (!exact || !(here_ms > 0)) return std::nullopt;
+  return predicted_ms * simulate(*exact, costs, setup_.link).ms / here_ms;  // at the pace of the last steps
 }
 
 std::vector<std::string> Trainer::Impl::advice() const {
@@ -255,7 +257,8 @@ std::vector<std::string> Trainer::Impl::advice() const {
   if (!budget()) return {};
   StoredLevels stored;
   const PlanningProblem problem = setup_.problem(*stepper.program(), &stepper.layout(), stored);
-  return advise_on_bytes({*setup_.policy, problem, stepper.plan(), *budget(), setup_.store_all_bytes});
+  return advise_on_bytes({*setup_.policy, problem, stepper.plan(), *budget(), setup_.store_all_bytes,
+                          stepper.steered.pace.median()});
 }
 
 std::vector<LayerReport> Trainer::Impl::profile(int steps) {

@@ -16,9 +16,14 @@
     for (; Math.abs(value) >= 1024 && unit < units.length - 1; ++unit) value /= 1024;
     return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
   };
+  // Of an axis: as few digits as tell its marks apart.
+  const byteMark = value => bytes(value).replace(/^[\d.]+/, () => {
+    const unit = 1024 ** Math.max(0, Math.floor(Math.log2(Math.max(1, value)) / 10));
+    return String(Number((value / unit).toFixed(2)));
+  });
   const milliseconds = value => value === null || value === undefined ? '–'
     : value >= 100 ? `${value.toFixed(0)} ms` : `${value.toFixed(2)} ms`;
-  const percent = share => `${(100 * share).toFixed(Math.abs(share) < 0.1 ? 1 : 0)} %`;
+  const percent = share => `${(100 * share).toFixed(Math.abs(share) < 0.1 ? 1 : 0).replace(/^-(0\.0)$/, '$1')} %`;
   const figure4 = value => value === null || value === undefined ? '–' : Number(value).toPrecision(4);
   const median = values => {
     const sorted = values.filter(v => v !== null && v !== undefined).sort((a, b) => a - b);
@@ -84,7 +89,7 @@
   const axis = (title, format) => ({
     title: { display: true, text: title, color: colour('muted') },
     grid: { color: colour('line') },
-    ticks: { color: colour('muted'), maxRotation: 0, ...(format ? { callback: format } : {}) },
+    ticks: { color: colour('muted'), maxRotation: 0, ...(format ? { callback: format === bytes ? byteMark : format } : {}) },
     ...(format === bytes ? { afterDataLimits: roundBytes } : {}),
   });
   // Steps of 2^k bytes, so that labels are round in binary units.
@@ -285,7 +290,7 @@
     chart(here, { label, height: 280, config: () => {
       const datasets = [line('training', 'kind2', along(points.loss))];
       if (evals.length) datasets.push(line('evaluation', 'kind4', evals.map(e => ({ x: e.step, y: e.loss })), { showLine: evals.length > 1, pointRadius: 5, pointStyle: 'circle', borderDash: [4, 4] }));
-      return { type: 'line', data: { datasets }, options: options('step', 'loss', value => figure4(value)) };
+      return { type: 'line', data: { datasets }, options: options('step', 'loss', value => String(Number(Number(value).toPrecision(4)))) };
     }, tables: stepTable('Loss', [['loss', i => figure4(points.loss[i])]]) });
     if (evals.length) {
       here.append(table('Evaluations', [['step', true], ['loss', true], ['accuracy', true], ['samples', true]],
@@ -313,11 +318,19 @@
     const error = p => p.predicted / p.measured - 1;
     const label = `Step time: ${milliseconds(median(points.step_ms))} in the middle${judged.length ? `; the simulator is ${percent(Math.abs(error(last(judged))))} ${error(last(judged)) < 0 ? 'below' : 'above'} the measurement for the last plan` : '; nothing was predicted, since everything fits'}.`;
     here.append(element('p', {}, label));
+    // One step that waited for a plan or for another program would flatten all others.
+    const slowest = most(points.step_ms);
+    const highest = 3 * median(points.step_ms);
+    if (slowest > highest) {
+      here.append(element('p', {}, `The slowest step took ${milliseconds(slowest)}; the chart ends at three times the median.`));
+    }
     chart(here, { label, height: 280, config: () => {
       const datasets = [line('measured', 'kind2', along(points.step_ms))];
       if (judged.length) datasets.push(line('simulated', 'kind4', along(points.predicted_ms), { borderDash: [6, 4] }));
       if (most(points.recomputed_ms) > 0) datasets.push(line('of it computed again', 'kind3', along(points.recomputed_ms), { borderDash: [2, 3] }));
-      return { type: 'line', data: { datasets }, options: options('step', 'milliseconds', milliseconds) };
+      const all = options('step', 'milliseconds a step', milliseconds);
+      if (slowest > highest) all.scales.y.max = Number(highest.toPrecision(2));
+      return { type: 'line', data: { datasets }, options: all };
     }, tables: stepTable('Step time', [['measured', i => milliseconds(points.step_ms[i])], ['simulated', i => milliseconds(points.predicted_ms[i])], ['computed again', i => milliseconds(points.recomputed_ms[i])]]) });
     if (judged.length) {
       here.append(table('By plan, medians', [['plan', true], ['from step', true], ['measured', true], ['simulated', true], ['error', true]],
@@ -327,9 +340,9 @@
 
   const describeRegret = () => {
     const oracle = summary.oracle_step_ms;
-    const ran = last(points.predicted_ms.filter(v => v !== null));
-    const text = typeof oracle === 'number' && ran !== undefined
-      ? `The exact plan for the last budget takes ${milliseconds(oracle)} a step by the simulator with measured times; the plan that ran last takes ${milliseconds(ran)}. Regret: ${percent(ran / oracle - 1)}.`
+    const ran = summary.predicted_step_ms;
+    const text = typeof oracle === 'number' && ran > 0
+      ? `The exact plan for the last budget would take ${milliseconds(oracle)} a step, the plan that ran last takes ${milliseconds(ran)}; both by the simulator, with the times measured in this run. Regret: ${percent(ran / oracle - 1)}.`
       : summary.store_all_bytes && summary.peak_bytes >= summary.store_all_bytes
         ? 'Everything is stored: there is nothing to regret.'
         : 'Not known for this run: it is reckoned at the end of a run with --report, where a budget below store-all was set and times were measured.';
