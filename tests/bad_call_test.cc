@@ -67,6 +67,18 @@ TEST(BadCall, SchedulesAndLengths) {
   expect_refused("profile gpt-mini:layers=1 --lengths varying --steps 1", "one shape");
 }
 
+TEST(BadCall, Subgraphs) {
+  expect_refused("profile mlp --steps 1 --performance-threshold 0", "performance_threshold 0");
+  expect_refused("profile mlp --steps 1 --performance-threshold 1.5", "performance_threshold 1.5");
+  expect_refused("profile mlp --steps 1 --merging-threshold=-1", "merging_threshold -1");
+  expect_refused("profile mlp --steps 1 --merging-threshold 0.3", "below performance_threshold");
+  expect_refused("profile mlp --steps 1 --initial-granularity 0", "initial_granularity 0");
+  expect_refused("profile mlp --steps 1 --initial-granularity 30", "initial_granularity 30");
+  expect_refused("profile mlp --steps 1 --window 0", "window 0");
+  expect_refused("profile mlp --steps 1 --cooldown=-1", "cooldown -1");
+  expect_refused("train mlp --optimize off,fuse", "stands alone");
+}
+
 TEST(BadCall, BudgetOfAnotherProcess) {
   expect_refused("budget", "PID");
   expect_refused("budget 1", "SIZE");

@@ -4,6 +4,7 @@
 #include "cli/output.h"
 #include "cli/train_flags.h"
 #include "core/bytes.h"
+#include "train/subgraphs.h"
 
 namespace neap {
 namespace {
@@ -13,6 +14,8 @@ struct ProfileCommand {
   std::string json;
   std::string record;
   int steps = 5;
+  bool layers_only = false;
+  SubgraphOptions subgraphs;
 };
 
 void print_row(const LayerReport& l) {
@@ -22,16 +25,59 @@ void print_row(const LayerReport& l) {
              ms > 0 ? static_cast<double>(l.traffic_bytes) / ms * 1e-6 : 0.0, human_bytes(l.saved_bytes), l.bound);
 }
 
+void print_ceilings(const Ceilings& c, JsonLines& json) {
+  Json bandwidth = Json::object();
+  std::string text;
+  for (const CacheCeiling& cache : c.caches) {
+    bandwidth[cache.name] = cache.bytes_per_second;
+    text += fmt::format(", {} {:.0f}", cache.name, cache.bytes_per_second * 1e-9);
+  }
+  bandwidth["memory"] = c.bytes_per_second;
+  json.line({{"ceilings", true}, {"gflops", c.gflops}, {"bytes_per_second", bandwidth}});
+  if (json.is_stdout()) return;
+  fmt::print("\nat best {:.0f} GFLOP/s; GB/s: memory {:.0f}{}\n", c.gflops, c.bytes_per_second * 1e-9, text);
+}
+
+// The tree of subgraphs: time, share of the roofline, what bounds it, what was done to it and what that gained.
+void print_tree(const SubgraphProfile& profile, JsonLines& json) {
+  print_ceilings(profile.ceilings, json);
+  if (!json.is_stdout()) {
+    fmt::print("{:<56} {:>6} {:>9} {:>9} {:<8} {:>9} {}\n", "subgraph", "nodes", "ms", "roofline", "bound by",
+               "gained ms", "strategies");
+  }
+  for (const SubgraphRow& row : profile.rows) {
+    json.line({{"subgraph", row.name},
+               {"depth", row.depth},
+               {"leaf", row.is_leaf},
+               {"nodes", row.nodes},
+               {"ms", row.ms},
+               {"roofline", row.share},
+               {"bound", row.bound},
+               {"strategies", row.strategies},
+               {"gained_ms", row.gained_ms}});
+    if (json.is_stdout()) continue;
+    const std::string name = std::string(2 * static_cast<std::size_t>(row.depth), ' ') + row.name;
+    fmt::print("{:<56} {:>6} {:>9.2f} {:>7.0f} % {:<8} {:>9.2f} {}\n", name, row.nodes, row.ms, 100 * row.share,
+               row.bound, row.gained_ms, row.strategies.empty() ? "-" : row.strategies);
+  }
+  for (const std::string& line : profile.log) {
+    json.line({{"change", line}});
+    if (!json.is_stdout()) fmt::print("{}\n", line);
+  }
+}
+
 int run(ProfileCommand& c) {
   c.flags.finish();
   JsonLines json(c.json);
-  Trainer trainer(open_noted_model(c.flags.options.model), c.flags.options);
+  const auto model = open_noted_model(c.flags.options.model);
+  auto trainer = std::make_unique<Trainer>(model, c.flags.options);
   if (!c.record.empty()) {
-    trainer.record(c.steps, c.record);
+    trainer->record(c.steps, c.record);
     if (!json.is_stdout()) fmt::print("{} steps recorded in {}\n", c.steps, c.record);
     if (c.flags.options.lengths != "fixed" && c.json.empty()) return 0;  // a table is of one shape
   }
-  const std::vector<LayerReport> layers = trainer.profile(c.steps);
+  const std::vector<LayerReport> layers = trainer->profile(c.steps);
+  trainer.reset();  // its arena
   LayerReport total{.name = "total"};
   if (!json.is_stdout()) {
     fmt::print("{:<28} {:>9} {:>9} {:>9} {:>10} {:>10} {:>12} {}\n", "layer", "fwd ms", "bwd ms", "update ms",
@@ -47,8 +93,9 @@ int run(ProfileCommand& c) {
     total.traffic_bytes += l.traffic_bytes;
     total.saved_bytes += l.saved_bytes;
   }
-  json.finish();
   if (!json.is_stdout()) print_row(total);
+  if (!c.layers_only) print_tree(profile_subgraphs(model, c.flags.options, c.subgraphs, c.steps), json);
+  json.finish();
   return 0;
 }
 
@@ -57,9 +104,19 @@ int run(ProfileCommand& c) {
 Command add_profile(CLI::App& app) {
   auto command = std::make_shared<ProfileCommand>();
   add_train_flags(app, command->flags);
-  app.add_option("--json", command->json, "one object a layer; - is standard output");
+  app.add_option("--json", command->json, "one object a layer, then one a subgraph; - is standard output");
   app.add_option("--record", command->record,
                  "writes the allocations of the steps, and how long each lives, to a file");
+  app.add_flag("--layers-only", command->layers_only, "no subgraphs");
+  SubgraphOptions& o = command->subgraphs;
+  app.add_option("--initial-granularity,--initial_granularity", o.initial_granularity,
+                 "cuts from the whole graph down to the first subgraphs");
+  app.add_option("--performance-threshold,--performance_threshold", o.performance_threshold,
+                 "share of the roofline below which a subgraph is split");
+  app.add_option("--merging-threshold,--merging_threshold", o.merging_threshold,
+                 "share of the roofline above which neighbours are merged");
+  app.add_option("--window", o.window, "samples in a row that a split or a merge needs");
+  app.add_option("--cooldown", o.cooldown, "samples in which a subgraph that has changed is left alone");
   app.add_option("--steps", command->steps, "steps to measure")->check(CLI::Range(1, 10000));
   return [command] { return run(*command); };
 }

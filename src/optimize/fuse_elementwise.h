@@ -10,6 +10,7 @@ Graph fuse_elementwise(const Graph& graph);
 
 inline constexpr Optimization kFusedElementwise = {.name = "fuse",
                                                    .what = "chains of elementwise ops run together, chunk by chunk",
+                                                   .makes = "fused",
                                                    .strategy = Strategy::kCompute,
                                                    .is_bitwise = true,
                                                    .apply = fuse_elementwise};

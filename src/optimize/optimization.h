@@ -18,6 +18,7 @@ std::string_view name(Strategy strategy);
 struct Optimization {
   std::string_view name;  // as --optimize takes it
   std::string_view what;
+  std::string_view makes;  // the op of the nodes that it puts in
   Strategy strategy = Strategy::kCompute;
   bool is_bitwise = false;  // every result keeps its bits
   // The graph after it, or the same graph where there is nothing to do.

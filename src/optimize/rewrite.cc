@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 
 #include "graph/op.h"
 #include "neap/error.h"
@@ -57,6 +59,28 @@ Graph Rewrite::finish() const {
   }
   for (const auto& [label, id] : graph_.outputs) out.outputs.emplace_back(label, now[id.index]);
   verify(out);
+  return out;
+}
+
+std::vector<NodeId> counterparts(const Graph& from, const Graph& to) {
+  const auto readers = readers_of(from);
+  std::map<std::string_view, NodeId> by_name;
+  for (std::uint32_t i = 0; i < to.nodes.size(); ++i) by_name.emplace(to.nodes[i].name, NodeId{i});
+  std::vector<NodeId> out(from.nodes.size());
+  for (std::size_t i = from.nodes.size(); i-- > 0;) {
+    if (const auto same = by_name.find(from.nodes[i].name); same != by_name.end()) out[i] = same->second;
+    for (const TensorId id : from.nodes[i].outputs) {
+      const auto same = id && !out[i] ? to.find(from.at(id).name) : std::nullopt;
+      if (same && to.at(*same).producer) out[i] = to.at(*same).producer;
+    }
+    for (const TensorId id : from.nodes[i].outputs) {
+      for (const NodeId reader : id ? readers[id.index] : std::vector<NodeId>{}) {
+        if (!out[i]) out[i] = out[reader.index];
+      }
+    }
+    require(static_cast<bool>(out[i]) || i + 1 < from.nodes.size(), "the last node's work is done");
+    if (!out[i]) out[i] = out[i + 1];
+  }
   return out;
 }
 

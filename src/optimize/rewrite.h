@@ -13,6 +13,10 @@ std::vector<std::vector<NodeId>> readers_of(const Graph& graph);
 // It is a result of the whole graph.
 bool is_output(const Graph& graph, TensorId id);
 
+// For each node of `from` the node of `to`, a rewritten form of it, that does its work: the one of that name or with
+// a result of the same name, else the one that its readers became part of.
+std::vector<NodeId> counterparts(const Graph& from, const Graph& to);
+
 class Rewrite {
  public:
   explicit Rewrite(const Graph& graph) : graph_(graph), removed_(graph.nodes.size()) {}

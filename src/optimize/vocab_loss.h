@@ -10,6 +10,7 @@ Graph tile_vocab_loss(const Graph& graph);
 
 inline constexpr Optimization kTiledVocabLoss = {.name = "vocab-loss",
                                                  .what = "the loss over a vocabulary in tiles, without whole logits",
+                                                 .makes = "vocab_loss",
                                                  .strategy = Strategy::kMemory,
                                                  .is_bitwise = false,
                                                  .apply = tile_vocab_loss};

@@ -16,6 +16,11 @@ bool is_view(const Graph& graph, const Node& node) {
   return node.op->view_offset != nullptr && node.op->view_offset(call_of(graph, node)).has_value();
 }
 
+// Cuts in halves until every piece is one node.
+int deepest(const Graph& graph) {
+  return static_cast<int>(std::floor(std::log2(std::max<double>(1, static_cast<double>(graph.nodes.size())))));
+}
+
 }  // namespace
 
 void check(const SubgraphOptions& o, const Graph& graph) {
@@ -32,13 +37,19 @@ void check(const SubgraphOptions& o, const Graph& graph) {
                     "split again",
                     o.merging_threshold, o.performance_threshold));
   }
-  const int deepest =
-      static_cast<int>(std::floor(std::log2(std::max<double>(1, static_cast<double>(graph.nodes.size())))));
-  if (o.initial_granularity < 1 || o.initial_granularity > deepest) {
-    throw UserError(fmt::format("initial_granularity {}: this graph of {} nodes takes 1 to {}", o.initial_granularity,
-                                graph.nodes.size(), deepest));
+  if (o.initial_granularity && (*o.initial_granularity < 1 || *o.initial_granularity > deepest(graph))) {
+    throw UserError(fmt::format("initial_granularity {}: this graph of {} nodes takes 1 to {}", *o.initial_granularity,
+                                graph.nodes.size(), deepest(graph)));
   }
-  if (o.window < 1 || o.cooldown < 0) throw UserError("the window needs a sample, the cooldown none or more");
+  if (o.window < 1) throw UserError(fmt::format("window {}: it takes one sample or more", o.window));
+  if (o.cooldown < 0) throw UserError(fmt::format("cooldown {}: it takes no sample or more", o.cooldown));
+}
+
+double Roofline::rate_of(double bytes) const {
+  for (const Cache& cache : caches) {
+    if (bytes <= cache.bytes) return cache.bytes_per_ms;
+  }
+  return bytes_per_ms;
 }
 
 std::vector<NodeCost> node_costs(const Graph& graph, const Roofline& roofline) {
@@ -48,7 +59,8 @@ std::vector<NodeCost> node_costs(const Graph& graph, const Roofline& roofline) {
     if (is_view(graph, node)) {
       out.emplace_back();
     } else {
-      out.push_back({flops_of(call) / roofline.flops_per_ms, traffic_of(call) / roofline.bytes_per_ms});
+      const double traffic = traffic_of(call);
+      out.push_back({flops_of(call) / roofline.flops_per_ms, traffic / roofline.rate_of(traffic)});
     }
   }
   return out;
@@ -76,7 +88,8 @@ SubgraphTree::SubgraphTree(const Graph& graph, const Roofline& roofline, const S
     : graph_(graph), options_(options), costs_(node_costs(graph, roofline)), crossing_(crossing_bytes(graph)) {
   check(options, graph);
   add(0, static_cast<std::uint32_t>(graph.nodes.size()), -1);
-  divide(0, options.initial_granularity);
+  divide(0, options.initial_granularity.value_or(std::min(3, deepest(graph))));
+  for (History& each : history_) each.rests_until = 0;  // nothing has changed yet
 }
 
 int SubgraphTree::add(std::uint32_t first, std::uint32_t last, int parent) {

@@ -9,24 +9,25 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "neap/tuning.h"
 
 namespace neap {
-
-struct SubgraphOptions {
-  int initial_granularity = 3;         // cuts from the whole graph down to the first pieces
-  double performance_threshold = 0.5;  // share of the roofline; a piece below is split
-  double merging_threshold = 0.9;      // neighbours above it become one piece
-  int window = 4;                      // samples that a piece must stay below or above
-  int cooldown = 8;                    // samples in which a piece that has changed is left alone
-};
 
 // UserError names the setting.
 void check(const SubgraphOptions& options, const Graph& graph);
 
 // What the machine can do at best.
 struct Roofline {
+  struct Cache {
+    double bytes = 0;  // of all threads together
+    double bytes_per_ms = 1;
+  };
   double flops_per_ms = 1;
-  double bytes_per_ms = 1;
+  double bytes_per_ms = 1;    // through memory
+  std::vector<Cache> caches;  // the smallest first
+
+  // The rate at which so many bytes can come and go: that of the smallest cache that holds them all.
+  double rate_of(double bytes) const;
 };
 
 // What a node takes at best, from its operations and from the bytes that it reads and writes.

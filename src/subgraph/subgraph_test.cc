@@ -112,6 +112,36 @@ TEST(Subgraph, DoesNotOscillate) {
   EXPECT_EQ(late, 0U);
 }
 
+// What fits into a cache may come and go at the cache's rate.
+TEST(Subgraph, SmallOperandsAreJudgedByTheCache) {
+  const Graph graph = waisted();
+  Roofline roofline = kMachine;
+  const double slow = node_costs(graph, roofline)[1].memory_ms;
+  roofline.caches = {{.bytes = 1e4, .bytes_per_ms = 8e7}, {.bytes = 1e6, .bytes_per_ms = 4e7}};
+  EXPECT_DOUBLE_EQ(node_costs(graph, roofline)[1].memory_ms, slow / 4);  // 128 KiB, of the second
+}
+
+// Slow, then fast, then slow: it splits, merges and splits again, each only after window and cooldown.
+TEST(Subgraph, FollowsAScriptButNotAtOnce) {
+  const Graph graph = waisted();
+  SubgraphTree tree(graph, kMachine, {.initial_granularity = 2, .window = 3, .cooldown = 5});
+  std::vector<int> splits;
+  std::vector<int> merges;
+  for (int i = 1; i <= 60; ++i) {
+    const double share = i <= 20 ? 0.6 : i <= 40 ? 0.95 : 0.3;
+    for (const std::string& line : tree.observe(at_share(graph, std::vector<double>(graph.nodes.size(), share)))) {
+      (line.starts_with("split") ? splits : merges).push_back(i);
+    }
+  }
+  ASSERT_FALSE(merges.empty());
+  EXPECT_EQ(merges.front(), 23);  // a window of fast samples, after 20 of which none was fast
+  ASSERT_FALSE(splits.empty());
+  EXPECT_EQ(splits.front(), 43);
+  for (std::size_t i = 1; i < splits.size(); ++i) {
+    EXPECT_TRUE(splits[i] == splits[i - 1] || splits[i] - splits[i - 1] >= 5);  // halves rest first
+  }
+}
+
 TEST(Subgraph, RefusesSettingsThatMakeNoSense) {
   const Graph graph = waisted();
   const auto make = [&](SubgraphOptions o) { return SubgraphTree(graph, kMachine, o).leaves().size(); };
@@ -122,6 +152,7 @@ TEST(Subgraph, RefusesSettingsThatMakeNoSense) {
   EXPECT_THROW(make({.initial_granularity = 0}), UserError);
   EXPECT_THROW(make({.initial_granularity = 20}), UserError);
   EXPECT_THROW(make({.window = 0}), UserError);
+  EXPECT_THROW(make({.cooldown = -1}), UserError);
 }
 
 }  // namespace

@@ -1,0 +1,193 @@
+#include "train/subgraphs.h"
+
+#include <algorithm>
+#include <set>
+
+#include "autodiff/optimizer.h"
+#include "core/random.h"
+#include "graph/initial.h"
+#include "graph/op.h"
+#include "neap/error.h"
+#include "optimize/optimization.h"
+#include "optimize/rewrite.h"
+#include "train/setup.h"
+
+namespace neap {
+namespace {
+
+// Numbers in [-1, 1), integers below the model's bound.
+std::vector<std::byte> stand_in(const Tensor& tensor, std::int64_t bound) {
+  std::vector<std::byte> out(static_cast<std::size_t>(tensor.type.bytes()));
+  RandomStream random(hash_text(tensor.name));
+  const auto below = static_cast<std::uint64_t>(std::max<std::int64_t>(1, bound));
+  for (std::int64_t i = 0; i < tensor.type.elements(); ++i) {
+    switch (tensor.type.dtype) {
+      case DType::kF32: reinterpret_cast<float*>(out.data())[i] = static_cast<float>(2 * random.uniform() - 1); break;
+      case DType::kI32:
+        reinterpret_cast<std::int32_t*>(out.data())[i] = static_cast<std::int32_t>(random.below(below));
+        break;
+      case DType::kI64:
+        reinterpret_cast<std::int64_t*>(out.data())[i] = static_cast<std::int64_t>(random.below(below));
+        break;
+      default: return out;
+    }
+  }
+  return out;
+}
+
+void fill_state(Stepper& stepper, std::uint64_t seed) {
+  const Graph& graph = stepper.graph();
+  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
+    if (is_state(graph.tensors[i].role)) stepper.executor().write({i}, initial_value(graph.tensors[i], seed).data());
+  }
+}
+
+void fill_inputs(Stepper& stepper, const Model& model, const TrainOptions& options) {
+  for (const DataInput& input : stepper.inputs()) {
+    const Tensor& tensor = stepper.graph().at(input.id);
+    stepper.executor().write(input.id, stand_in(tensor, model.bound(tensor.name)).data());
+  }
+  if (stepper.hyper()) {
+    const Hyper hyper = hyper_at(1, 0, options.optimizer);  // weights stay as they are
+    stepper.executor().write(stepper.hyper(), hyper.data());
+  }
+  if (stepper.random()) {
+    const std::array<std::uint64_t, 3> key = {options.seed, 1, 0};
+    stepper.executor().write(stepper.random(), key.data());
+  }
+}
+
+// Milliseconds of each node in one step.
+std::vector<double> run_step(Stepper& stepper, const Model& model, const TrainOptions& options) {
+  stepper.enter();
+  fill_inputs(stepper, model, options);
+  std::vector<double> ms;
+  stepper.executor().run_timed(ms);
+  std::vector<double> out(stepper.graph().nodes.size());
+  for (std::size_t i = 0; i < ms.size(); ++i) {
+    const Instruction& in = stepper.plan().instructions[i];
+    if (is_call(in.action)) out[in.node.index] += ms[i];
+  }
+  return out;
+}
+
+// Of each entry the median over all samples.
+std::vector<double> medians(const std::vector<std::vector<double>>& samples) {
+  std::vector<double> out(samples.front().size());
+  std::vector<double> each(samples.size());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    for (std::size_t k = 0; k < samples.size(); ++k) each[k] = samples[k][i];
+    std::nth_element(each.begin(), each.begin() + static_cast<std::ptrdiff_t>(each.size() / 2), each.end());
+    out[i] = each[each.size() / 2];
+  }
+  return out;
+}
+
+// The same step without optimizations: kernels and a plan of its own in the same arena, on the same state.
+std::unique_ptr<Stepper> make_plain(const Setup& setup, const TrainOptions& options, Stepper& optimized, Arena& arena) {
+  TrainOptions off = options;
+  off.optimize = "off";
+  auto program = prepare_length(setup, off, 0);
+  if (program->numerics_id == setup.program->numerics_id) return nullptr;
+  StateLayout layout = shared_layout(setup.program->graph, optimized.plan(), program->graph);
+  Plan plan = std::get<Plan>(make_plan(program->graph, program->costs, {}, kNoBudget, &layout));
+  arena.resize(std::max(arena.bytes(), plan.peak_bytes));
+  return std::make_unique<Stepper>(setup.shape, std::move(program), std::move(plan), std::move(layout), *setup.device,
+                                   arena, nullptr);
+}
+
+class Rows {
+ public:
+  Rows(const Graph& graph, const SubgraphTree& tree, std::vector<double> ms, std::vector<double> plain_ms)
+      : graph_(graph), tree_(tree), ms_(std::move(ms)), plain_ms_(std::move(plain_ms)) {}
+
+  void add(int at) {
+    const Subgraph& piece = tree_.all()[static_cast<std::size_t>(at)];
+    SubgraphRow row{.depth = piece.depth,
+                    .name = tree_.label(piece),
+                    .nodes = piece.nodes(),
+                    .share = 0,
+                    .bound = piece.is_compute_bound() ? "compute" : "memory",
+                    .strategies = strategies_in(graph_, piece.first, piece.last),
+                    .is_leaf = piece.is_leaf()};
+    for (std::uint32_t i = piece.first; i < piece.last; ++i) {
+      row.ms += ms_[i];
+      row.gained_ms += plain_ms_[i] - ms_[i];
+    }
+    row.share = row.ms > 0 ? piece.best_ms / row.ms : 1;
+    rows.push_back(std::move(row));
+    if (piece.is_leaf()) return;
+    add(piece.left);
+    add(piece.right);
+  }
+
+  std::vector<SubgraphRow> rows;
+
+ private:
+  const Graph& graph_;
+  const SubgraphTree& tree_;
+  std::vector<double> ms_;
+  std::vector<double> plain_ms_;
+};
+
+}  // namespace
+
+Roofline roofline_of(const Ceilings& c) {
+  Roofline out{.flops_per_ms = c.gflops * 1e6, .bytes_per_ms = c.bytes_per_second * 1e-3, .caches = {}};
+  for (const CacheCeiling& cache : c.caches) {
+    out.caches.push_back({static_cast<double>(cache.bytes), cache.bytes_per_second * 1e-3});
+  }
+  return out;
+}
+
+std::string strategies_in(const Graph& graph, std::uint32_t first, std::uint32_t last) {
+  std::string out;
+  for (const Optimization& each : optimizations()) {
+    const bool is_here = std::any_of(graph.nodes.begin() + first, graph.nodes.begin() + last,
+                                     [&](const Node& node) { return node.op->name == each.makes; });
+    if (is_here) out += (out.empty() ? "" : ",") + std::string(each.name);
+  }
+  return out;
+}
+
+SubgraphProfile profile_subgraphs(std::shared_ptr<const Model> model, const TrainOptions& options,
+                                  const SubgraphOptions& subgraphs, int steps) {
+  TrainOptions all = options;  // every tensor is kept: times of nodes, not of a plan
+  all.policy = "store-all";
+  all.budget.clear();
+  all.budget_schedule.clear();
+  const Setup setup = make_setup(std::move(model), all);
+  const Graph& graph = setup.program->graph;
+  check(subgraphs, graph);
+  SubgraphProfile out{.ceilings = measure_ceilings(), .rows = {}, .log = {}};
+  SubgraphTree tree(graph, roofline_of(out.ceilings), subgraphs);
+  const auto arena = setup.device->make_arena(2 * setup.plan.peak_bytes, false);
+  arena->resize(setup.plan.peak_bytes);
+  Stepper stepper(setup.shape, setup.program, setup.plan, layout_of(setup.plan, graph), *setup.device, *arena, nullptr);
+  const auto plain = make_plain(setup, all, stepper, *arena);
+  const std::vector<NodeId> here = plain ? counterparts(plain->graph(), graph) : std::vector<NodeId>{};
+  fill_state(stepper, all.seed);
+  std::vector<std::vector<double>> ms;
+  std::vector<std::vector<double>> plain_ms;
+  for (int i = 0; i <= steps; ++i) {
+    ms.push_back(run_step(stepper, *setup.spec.model, all));
+    plain_ms.push_back(ms.back());
+    if (plain) {
+      plain_ms.back().assign(graph.nodes.size(), 0);
+      const std::vector<double> each = run_step(*plain, *setup.spec.model, all);
+      for (std::size_t k = 0; k < each.size(); ++k) plain_ms.back()[here[k].index] += each[k];
+    }
+    if (i == 0) {  // the first step pays for cold memory
+      ms.clear();
+      plain_ms.clear();
+    } else {
+      for (std::string& line : tree.observe(ms.back())) out.log.push_back(std::move(line));
+    }
+  }
+  Rows rows(graph, tree, medians(ms), medians(plain_ms));
+  rows.add(0);
+  out.rows = std::move(rows.rows);
+  return out;
+}
+
+}  // namespace neap
