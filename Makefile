@@ -13,7 +13,7 @@ CONFIGURE = cmake -S . -G Ninja --log-level=NOTICE $(CMAKE_FLAGS)
 CTEST = OMP_WAIT_POLICY=passive ctest -j2 --output-on-failure --no-label-summary --test-dir
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build install demo test test-cuda bench-cuda soak promise test-sanitized fuzz conformance models bench lint format clean
+.PHONY: help setup build install demo test test-cuda bench-cuda test-report soak promise test-sanitized fuzz conformance models bench lint format clean
 
 help:            ## this list
 	@awk -F ' *## *' '/^[a-z-]+:.*##/ {sub(":.*", "", $$1); printf "make %-16s%s\n", $$1, $$2}' Makefile
@@ -30,7 +30,7 @@ install: setup   ## program, libraries and headers into PREFIX
 	@ninja -C build -j$(JOBS) neap
 	@cmake --install build --prefix $(PREFIX) | tail -n 1
 
-demo: build      ## train a small network on Fashion-MNIST
+demo: build      ## the same training twice, the second time in a quarter of the activation memory; a table and a report
 	@scripts/demo.sh
 
 test: setup      ## all tests
@@ -43,6 +43,10 @@ test-cuda: setup  ## what needs an NVIDIA GPU: every op's kernels, the device, t
 
 bench-cuda: setup  ## step times and memory on an NVIDIA GPU (bench/CUDA.md)
 	@GPU_CHECK_PARTS=time scripts/gpu_check.sh
+
+test-report: build  ## the report in a real browser (headless Chromium), by keyboard and for screen readers
+	@scripts/setup.sh report
+	@tests/report/browser_test.py build/neap
 
 soak: build      ## MINUTES of budget changes, disk faults, stops and kills; ends with the weights of the undisturbed run
 	@bench/soak.py --minutes $(MINUTES)

@@ -10,9 +10,9 @@
 #include <memory>
 #include <vector>
 
-#include "cli/json.h"
 #include "cli/train_flags.h"
 #include "neap/error.h"
+#include "report/json.h"
 
 namespace neap {
 namespace {

@@ -12,15 +12,15 @@
 #include <vector>
 
 #include "device/cpu/isa.h"
-#include "recurrent_times.h"
+#include "policy/ppo/measure.h"
 
 namespace {
 
 using neap::CellKind;
 using neap::Gear;
-using neap::bench::Action;
-using neap::bench::Setting;
-using neap::bench::Timer;
+using neap::ppo::Action;
+using neap::ppo::Setting;
+using neap::ppo::Timer;
 
 // DeepBench's training set scaled to two cores: T <= 100, H <= 1024.
 const std::vector<Setting> kShapes = {
@@ -45,7 +45,7 @@ int rounds_for(const Setting& s) {
 }
 
 std::vector<double> interleaved(const Setting& s, const std::vector<Action>& actions) {
-  return neap::bench::times_of(s, actions, rounds_for(s), timer());
+  return neap::ppo::times_of(s, actions, rounds_for(s), timer());
 }
 
 void print_setting(const Setting& s) {
@@ -87,7 +87,7 @@ void switches() {
        {Setting{CellKind::kLstm, 128, 1, 256, 256, 16}, Setting{CellKind::kLstm, 128, 32, 512, 512, 16}}) {
     const Gear a = Gear::unrolled(8);
     const Gear b = Gear::whole();
-    const auto best = neap::bench::times_of_tapes(s, {{a}, {b}, {a, b}}, rounds_for(s), timer());
+    const auto best = neap::ppo::times_of_tapes(s, {{a}, {b}, {a, b}}, rounds_for(s), timer());
     const double mean = (best[0] + best[1]) / 2;  // half of the chunks in each
     const std::int64_t switches = s.steps / s.chunk - 1;
     print_setting(s);

@@ -20,7 +20,7 @@ import run
 
 MARKS = ("<!-- simulation.py begins -->", "<!-- simulation.py ends -->")
 MODELS = {
-    "resnet18": ["--batch", "4", "--image", "64"],
+    "resnet18": ["--batch", "8", "--image", "64"],
     "resnet50": ["--batch", "8", "--image", "64"],
     "gpt-mini": ["--batch", "2", "--length", "128"],
     "bert-mini": ["--batch", "2", "--length", "128"],
@@ -64,9 +64,10 @@ def measure(neap, model, steps, tries):
         if spread <= SPREAD:
             break
     ratio, spread, budget, rows, summary = best
-    peaks = {r["peak_bytes"] for r in rows if r["peak_bytes"] > r["budget_bytes"]}
+    above = sum(r["peak_bytes"] > r["budget_bytes"] for r in rows)
+    same = "equal" if all(r["peak_bytes"] == r["simulated_peak_bytes"] for r in rows if r["simulated_peak_bytes"]) else "OTHER"
     return (f"| {model} {' '.join(MODELS[model]).replace('--', '')} | {budget} | {middle(rows, 'simulated_ms'):.1f} | {middle(rows, 'predicted_ms'):.1f} | "
-            f"{middle(rows, 'step_ms'):.1f} | {ratio:.3f} | {100 * spread:.0f} % | {len(peaks)} | "
+            f"{middle(rows, 'step_ms'):.1f} | {ratio:.3f} | {100 * spread:.0f} % | {same} | {above} | "
             f"{100 * summary['steering_share']:.4f} % |")
 
 
@@ -77,7 +78,7 @@ def main():
     p.add_argument("--steps", type=int, default=100)
     p.add_argument("--tries", type=int, default=3)
     a = p.parse_args()
-    lines = ["| work | budget | simulated ms | predicted ms | measured ms | measured / simulated | spread | steps above the budget | steering |",
+    lines = ["| work | budget | simulated ms | predicted ms | measured ms | measured / simulated | spread | simulated peak | steps above the budget | steering |",
              "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for model in [a.only] if a.only else MODELS:
         print(f"{model} ...", file=sys.stderr, flush=True)

@@ -17,7 +17,7 @@ add_library(remat_traces STATIC EXCLUDE_FROM_ALL tests/remat/tape.cc tests/remat
 target_include_directories(remat_traces PUBLIC ${CMAKE_SOURCE_DIR} src)
 target_link_libraries(remat_traces PUBLIC neap_lib)
 
-foreach(folder core graph device precision observe recurrent ops autodiff mixed subgraph optimize plan remat pool runtime policy train)
+foreach(folder core graph device precision observe recurrent ops autodiff mixed subgraph optimize plan remat pool runtime policy train report)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS src/${folder}/*_test.cc)
   list(FILTER sources EXCLUDE REGEX "_cuda_test\\.cc$")
   if(folder MATCHES "^(core|graph|subgraph|plan|remat)$")
@@ -28,6 +28,9 @@ foreach(folder core graph device precision observe recurrent ops autodiff mixed 
 endforeach()
 target_link_libraries(test_remat PRIVATE remat_traces)
 target_sources(test_mixed PRIVATE src/ops/op_check_test.cc)
+if(TARGET test_report)
+  target_link_libraries(test_report PRIVATE neap_report)
+endif()
 # The cases of ops that have kernels on CUDA once more, by these, against the reference; and what else needs a GPU.
 if(NEAP_HAS_CUDA)
   set(sources src/ops/op_check_test.cc src/ops/op_check_cuda_test.cc)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 ORDER = ("core graph device precision observe recurrent ops onnx autodiff subgraph optimize mixed plan remat pool runtime policy "
-         "train cli").split()
+         "train report cli").split()
 RANK = {folder: rank for rank, folder in enumerate(ORDER)}
 MAX_LINES = 600
 CPP = (".cc", ".h", ".inc", ".cu", ".cuh")

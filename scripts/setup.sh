@@ -1,16 +1,20 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing; does nothing when there are none.
-# usage: scripts/setup.sh [lint|fuzz]      `lint` adds what only `make lint` and `make format` need, `fuzz` what `make fuzz` does
+# usage: scripts/setup.sh [lint|fuzz|report]      `lint` adds what only `make lint` and `make format` need, `fuzz` what `make fuzz`
+# does, `report` what `make test-report` does
 set -euo pipefail
 
 # Build and test. Fashion-MNIST and the King James Bible are the data of demo and tests.
 packages=(g++ cmake ninja-build ccache pkg-config
           libdnnl-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev liburing-dev libonnx-dev libprotobuf-dev protobuf-compiler
-          libgtest-dev libbenchmark-dev dataset-fashion-mnist bible-kjv python3 python3-venv)
+          libjs-chart.js libgtest-dev libbenchmark-dev dataset-fashion-mnist bible-kjv python3 python3-venv)
 # clang-tidy 14, Debian's default, does not know std::source_location of g++ 12; 16 does.
 lint_packages=(clang-format clang-tidy-16)
 fuzz_packages=(libclang-rt-16-dev)  # libFuzzer, which g++ links as well
 
+report_packages=(chromium)
+
+if [ "${1:-}" = report ]; then packages+=("${report_packages[@]}"); fi
 if [ "${1:-}" = lint ]; then packages+=("${lint_packages[@]}"); fi
 if [ "${1:-}" = fuzz ]; then packages+=("${fuzz_packages[@]}"); fi
 

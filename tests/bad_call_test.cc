@@ -19,7 +19,16 @@ TEST(BadCall, Flags) {
   expect_refused("", "subcommand");
   expect_refused("trian mlp", "did you mean 'train'?");
   expect_refused("train", "MODEL");
-  expect_refused("train mlp --step 5", "--step");
+  expect_refused("train mlp --step 5", "did you mean '--steps'?");
+  expect_refused("train mlp --bugdet=5MiB", "did you mean '--budget'?");
+  expect_refused("train mlp --steps 1 --report /no/such/folder/run.html", "/no/such/folder");
+  expect_refused("train mlp --steps 1 --tensorboard /dev/null/events", "/dev/null/events");
+  expect_refused("train mlp --steps 1 --decisions /no/such/folder/d.jsonl", "/no/such/folder");
+  expect_refused("train mlp --steps 1 --replay /no/such/decisions", "/no/such/decisions");
+  expect_refused("fit mlp", "--budget");
+  expect_refused("fit mlp --budget 50%", "50%");
+  expect_refused("fit mlp --budget 1GiB --find length", "no sequences");
+  expect_refused("fit mlp --budget 1KiB", "not even a batch of 1", 3);
   expect_refused("train mlp --batch 0", "--batch");
   expect_refused("train mlp --batch ten", "--batch");
   expect_refused("train mlp --optimizer adagrad", "adagrad");

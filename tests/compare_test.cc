@@ -36,6 +36,22 @@ TEST(Compare, WritesOneSummaryABudgetAndPolicyAndTheSameBits) {
   }
 }
 
+TEST(Compare, SwitchesMechanismsOffOneAtATimeAndDrawsTheFront) {
+  const ScratchFolder folder;
+  const Outcome o = run_neap(
+      "compare lstm-lm:hidden=64,vocab=500 --batch 4 --length 64 --steps 3 --host-ram 64MiB --tolerance default "
+      "--budgets 70% --policies adaptive --without recompute,spill,bits,optimize --chart " +
+      (folder / "chart.svg"));
+  ASSERT_EQ(o.status, 0) << o.err;
+  for (const char* name : {"no recompute", "no spill", "no bits", "no optimize", "step time, ms", " * "}) {
+    EXPECT_NE(o.out.find(name), std::string::npos) << name << "\n" << o.out;
+  }
+  const std::string svg = read_file(folder / "chart.svg");
+  EXPECT_NE(svg.find("<polyline"), std::string::npos);
+  EXPECT_NE(svg.find("no spill at 70%"), std::string::npos);
+  EXPECT_EQ(run_neap("compare mlp --without luck").status, 2);
+}
+
 TEST(Compare, PrintsATableForPeople) {
   const Outcome o = run_neap("compare mlp --steps 2 --budgets 100% --policies store-all");
   ASSERT_EQ(o.status, 0) << o.err;

@@ -109,7 +109,11 @@ TEST(Precision, PlansSayEachLayersLevel) {
   ASSERT_EQ(o.status, 0) << o.err;
   const Json plan = Json::parse(o.out);
   int encoded = 0;
-  for (const Json& l : plan["layers"]) encoded += l["precision"].get<std::string>().find("int8") != std::string::npos;
+  for (const Json& l : plan["layers"]) {
+    const bool is_encoded = l["precision"].get<std::string>().find("int8") != std::string::npos;
+    encoded += is_encoded;
+    EXPECT_EQ(l["error"].get<double>() > 0, is_encoded) << l;
+  }
   EXPECT_GT(encoded, 1) << plan["layers"].dump();
 }
 

@@ -57,6 +57,19 @@ TEST(Training, WritesTheJsonThatScriptsRelyOn) {
   EXPECT_EQ(s["peak_bytes"], s["store_all_bytes"]);
 }
 
+// What the simulator says of a step's memory before it runs is what the step then takes, to the byte.
+TEST(Training, TheSimulatedPeakIsTheMeasuredOne) {
+  const Outcome o = run_neap("train cnn --data fashion-mnist --batch 16 --steps 10 --seed 3 --budget 80% --json -");
+  ASSERT_EQ(o.status, 0) << o.err;
+  int compared = 0;
+  for (const Json& line : lines_of(o.out)) {
+    if (line.contains("summary") || line["simulated_peak_bytes"] == 0) continue;
+    ++compared;
+    EXPECT_EQ(line["simulated_peak_bytes"], line["peak_bytes"]) << line["step"];
+  }
+  EXPECT_GE(compared, 5);
+}
+
 TEST(Training, SameSeedSameBitsOtherSeedOtherBits) {
   const Json a = summary_of(kTiny);
   const Json b = summary_of(kTiny);

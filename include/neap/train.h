@@ -37,6 +37,17 @@ struct ScheduleOptions {
   double floor = 0;  // cosine, linear: share of lr at the end
 };
 
+// How recurrent layers run. No result depends on any of it.
+struct RecurrentTraining {
+  std::string gear = "adaptive";   // adaptive, rolled, unrolled:X, whole, hybrid:N
+  std::string gates = "adaptive";  // adaptive, keep, recompute: what backward reads of a chunk
+  std::string offered = "rolled,unrolled:2,unrolled:4,unrolled:8,unrolled:16,whole,hybrid:8";  // adaptive's choice
+  std::string learnt;     // what `neap pretrain recurrent` wrote, as text; empty: what Neap comes with
+  double epsilon = 0.01;  // share of the agent's choices that are tries
+  int dwell = 2;          // chunks of a layer that a gear stays at least
+  int most_switches = 4;  // of a layer in one sequence
+};
+
 struct TrainOptions {
   std::string model = "mlp";  // "lstm-lm:hidden=1024" or a file: see open_model(). Unused with a Model of one's own
   std::string data = "synthetic";
@@ -59,6 +70,7 @@ struct TrainOptions {
   // What is done to the graph before it runs: adaptive, off, all, or names with commas between (docs/optimizations.md).
   std::string optimize = "adaptive";
   PrecisionOptions precision;
+  RecurrentTraining recurrent;
   // Who predicts lifetimes when a batch has a shape that the run has not seen: lstm, lstm-layers, regression,
   // last-value, average. No result depends on it.
   std::string lifetimes = "lstm";
@@ -67,6 +79,8 @@ struct TrainOptions {
   double spill_write_rate = 0;  // bytes/s, for tests: the disk is no faster than this; 0: as fast as it is
   double spill_read_rate = 0;
   std::string spill_fault;  // for tests: what goes wrong, as in corrupt-read:3
+  std::string decisions;    // writes which plan and budget each step had; finish_decisions() ends it
+  std::string replay;       // such a file: its budgets and plans, at the same steps, instead of any of one's own
   bool trace = false;       // note when everything runs, for Trainer::write_trace()
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
@@ -101,12 +115,14 @@ struct StepReport {
   std::int64_t peak_bytes = 0;
   std::optional<std::int64_t> budget_bytes;
   std::int64_t spilled_bytes = 0;
-  double transfer_ms = 0;    // that the channel to RAM and disk was busy with
-  double stalled_ms = 0;     // that calls waited for it
-  std::string note;          // what people should know; mostly empty
-  double recomputed_ms = 0;  // of predicted_ms: for what is computed again
-  double predicted_ms = 0;   // simulated_ms at the pace of the last steps, before the step ran
-  double simulated_ms = 0;   // by the simulator alone, from the calls' times; 0: it has no measured times
+  double transfer_ms = 0;                 // that the channel to RAM and disk was busy with
+  double stalled_ms = 0;                  // that calls waited for it
+  std::string note;                       // what people should know; mostly empty
+  double recomputed_ms = 0;               // of predicted_ms: for what is computed again
+  double predicted_ms = 0;                // simulated_ms at the pace of the last steps, before the step ran
+  double simulated_ms = 0;                // by the simulator alone, from the calls' times; 0: it has no measured times
+  std::int64_t simulated_peak_bytes = 0;  // the same
+  std::int64_t plan = 0;                  // the number of the plan that ran; 1 is the run's first
   std::int64_t encoded_bytes = 0;
 };
 
@@ -129,6 +145,22 @@ struct StoredTensorReport {
   double deviation = 0;
   double entropy = 0;  // bits
   std::int64_t outliers = 0;
+};
+
+// What a recurrent layer did lately. A reading that is absent weighs nothing in the agent's reward.
+struct RecurrentReport {
+  std::string layer;
+  std::string gear;  // of most of its chunks in the last step
+  std::string gates;
+  double forward_us = 0;  // of a time step, in the last step
+  double backward_us = 0;
+  std::int64_t saved_bytes = 0;  // that backward reads, beside the layer's input
+  std::int64_t workspace_bytes = 0;
+  std::optional<double> utilisation;  // processor time over elapsed time and threads, of the layer's calls
+  std::optional<double> miss_rate;    // of the largest cache
+  std::string miss_source;            // hw, modelled or absent
+  std::int64_t choices = 0;           // of the agent, in all
+  std::int64_t switches = 0;          // of gears, in all
 };
 
 struct Summary {
@@ -160,6 +192,7 @@ struct Summary {
   std::int64_t context_bytes = 0;
   float loss_last = 0;
   std::string weights_hash;
+  std::vector<RecurrentReport> recurrent;  // a row a layer and direction
 };
 
 // One layer's row of a profile.
@@ -193,14 +226,30 @@ struct PlanReport {
     std::string precision;
     double error = 0;  // as StoredTensorReport::error
     std::string reason;
+    std::int64_t freed_bytes = 0;  // that store-all would keep of it in the arena
+    double added_ms = 0;           // for that, a step
   };
   std::vector<Layer> layers;
   // Bytes alive at each instruction, state included, and the instruction at which backward begins.
   std::vector<std::int64_t> live_bytes;
+  // The same by kind: state, inputs, activations kept, activations in use, gradients, workspace.
+  std::vector<std::pair<std::string, std::vector<std::int64_t>>> live_parts;
   std::int64_t backward_begins = 0;
   // What the fullest moment consists of (state, kept activations, gradients, ...), and the layer that it falls in.
   std::string peak_layer;
   std::vector<std::pair<std::string, std::int64_t>> peak_parts;
+};
+
+// What --budget holds at most: a batch, or a length of its sequences.
+struct FitReport {
+  std::string what;  // "batch" or "length"
+  std::int64_t budget_bytes = 0;
+  std::int64_t largest = 0;
+  std::int64_t min_budget_bytes = 0;   // that it needs
+  std::int64_t next_bytes = 0;         // that one more would need; 0: the model takes no more
+  std::int64_t store_all_largest = 0;  // with everything stored; 0: none
+  double predicted_step_ms = 0;        // of `largest` within the budget
+  std::string limit;                   // what sets the limit, in words
 };
 
 // Writes one input of the next batch: `dst` is dense [batch, ...] of the input's type. Called once an input and step,
@@ -234,6 +283,8 @@ class Trainer {
   // The last steps as a file for ui.perfetto.dev: calls, transfers, live bytes, and who had which piece of the arena.
   // Needs TrainOptions::trace.
   void write_trace(const std::string& path) const;
+  // The file of TrainOptions::decisions is complete from now on; nothing when none was asked for.
+  void finish_decisions();
   // From the next step on: bytes, "512MiB", "50%", "min+10%". Any thread may call it. UserError when malformed. A
   // budget below the minimum is taken as the minimum; returns what will hold.
   std::int64_t set_budget(std::string_view text);
@@ -243,9 +294,14 @@ class Trainer {
   Summary summary() const;
   // What the agent has learnt, for CheckpointingOptions::learnt of another run; empty: the policy does not learn.
   std::string learnt() const;
+  // Of the shape that ran last.
   PlanReport plan() const;
+  // What Summary::predicted_step_ms would be with the exact plan for the present budget: the yardstick of regret. Plans once. None: there is no budget below store-all, or nothing was measured.
+  std::optional<double> oracle_step_ms() const;
   // Per-layer times over some steps; the weights move as in training.
   std::vector<LayerReport> profile(int steps);
+  // What more bytes would bring, in words, by the times that were measured. Plans several times.
+  std::vector<std::string> advice() const;
   // Some steps of training, whose allocations and lifespans go to a file (docs/formats.md): predictors of lifetimes
   // learn from it.
   void record(int steps, const std::string& path);
@@ -258,5 +314,14 @@ class Trainer {
 // What a training run would take, without allocating an arena or reading data.
 PlanReport plan_training(std::shared_ptr<const Model> model, const TrainOptions& options);
 PlanReport plan_training(const TrainOptions& options);
+
+// What would help, in words: bytes that would make a step faster, and by how much; the batch that would fit. `report`
+// is what plan_training() says of these options. Plans several times.
+std::vector<std::string> advise(std::shared_ptr<const Model> model, const TrainOptions& options,
+                                const PlanReport& report);
+
+// The largest batch (what: "batch") or length ("length") that TrainOptions::budget, a number of bytes, holds. Plans
+// only. DoesNotFit: not even 1 does.
+FitReport fit_training(std::shared_ptr<const Model> model, const TrainOptions& options, const std::string& what);
 
 }  // namespace neap

@@ -13,7 +13,10 @@ Command add_plan(CLI::App& app);
 Command add_pack(CLI::App& app);
 Command add_compare(CLI::App& app);
 Command add_profile(CLI::App& app);
+Command add_fit(CLI::App& app);
+Command add_report(CLI::App& app);
 Command add_budget(CLI::App& app);
 Command add_models(CLI::App& app);
+Command add_pretrain(CLI::App& app);
 
 }  // namespace neap

@@ -9,8 +9,10 @@
 #include "cli/output.h"
 #include "cli/train_flags.h"
 #include "core/bytes.h"
+#include "core/file.h"
 #include "neap/error.h"
 #include "policy/policy.h"
+#include "report/pareto.h"
 
 namespace neap {
 namespace {
@@ -19,12 +21,15 @@ struct CompareCommand {
   TrainFlags flags;
   std::vector<std::string> budgets = {"100%", "50%", "min+5%"};
   std::vector<std::string> policies = {"adaptive", "store-all"};
+  std::vector<std::string> without;
+  std::string chart;
   std::string json;
+  std::vector<ParetoPoint> points;  // of all that ran
 };
 
 // One policy's run at one budget.
 struct Entrant {
-  std::string policy;
+  std::string policy;                // its name in tables
   std::unique_ptr<Trainer> trainer;  // null: it does not fit
   std::string why_not;
   std::vector<double> step_ms = {};
@@ -37,6 +42,18 @@ TrainOptions with(const TrainOptions& base, const std::string& policy, const std
   return out;
 }
 
+// "adaptive" with one mechanism less: what is left has to do its work.
+TrainOptions without(TrainOptions o, const std::string& mechanism) {
+  if (mechanism == "recompute") o.policy = "spill";
+  if (mechanism == "optimize") o.optimize = "off";
+  if (mechanism == "bits") o.precision.tolerance = "exact";
+  if (mechanism == "spill") {
+    o.host_ram = 0;
+    o.spill_dir.clear();
+  }
+  return o;
+}
+
 // The same bytes for all policies: those of the adaptive one, and never below its minimum plus 5 %.
 std::int64_t bytes_of(const std::shared_ptr<const Model>& model, const TrainOptions& base, const std::string& budget) {
   const PlanReport asked = plan_training(model, with(base, "adaptive", budget));
@@ -44,17 +61,24 @@ std::int64_t bytes_of(const std::shared_ptr<const Model>& model, const TrainOpti
   return asked.min_budget_bytes + asked.min_budget_bytes / 20;
 }
 
+Entrant start(const std::shared_ptr<const Model>& model, const std::string& name, const TrainOptions& options) {
+  Entrant out{.policy = name, .trainer = nullptr, .why_not = {}};
+  try {
+    out.trainer = std::make_unique<Trainer>(model, options);
+  } catch (const DoesNotFit& e) {
+    out.why_not = e.what();
+  }
+  return out;
+}
+
 std::vector<Entrant> start_all(const std::shared_ptr<const Model>& model, const CompareCommand& c,
                                const std::string& budget) {
   std::vector<Entrant> out;
   for (const std::string& policy : c.policies) {
-    Entrant entrant{.policy = policy, .trainer = nullptr, .why_not = {}};
-    try {
-      entrant.trainer = std::make_unique<Trainer>(model, with(c.flags.options, policy, budget));
-    } catch (const DoesNotFit& e) {
-      entrant.why_not = e.what();
-    }
-    out.push_back(std::move(entrant));
+    out.push_back(start(model, policy, with(c.flags.options, policy, budget)));
+  }
+  for (const std::string& mechanism : c.without) {
+    out.push_back(start(model, "no " + mechanism, without(with(c.flags.options, "adaptive", budget), mechanism)));
   }
   return out;
 }
@@ -95,6 +119,7 @@ double ratio_to(const Entrant& base, const Entrant& e) {
 Json row_json(const Entrant& e, const CompareCommand& c, std::int64_t budget, const Entrant& base) {
   if (e.trainer) {
     Json out = to_json(e.trainer->summary());
+    out["policy"] = e.policy;
     out["feasible"] = true;
     out["same_weights"] = out["weights_hash"] == base.trainer->summary().weights_hash;
     out["settled_step_ms"] = settled_ms(e);
@@ -108,7 +133,7 @@ Json row_json(const Entrant& e, const CompareCommand& c, std::int64_t budget, co
 }
 
 void print_row(const Entrant& e, const std::string& budget, std::int64_t bytes, const Entrant& base) {
-  const std::string head = fmt::format("{:<8} {:>11}  {:<11}", budget, human_bytes(bytes), e.policy);
+  const std::string head = fmt::format("{:<8} {:>11}  {:<13}", budget, human_bytes(bytes), e.policy);
   if (!e.trainer) {
     write_stdout(fmt::format("{} does not fit\n", head));
     return;
@@ -119,7 +144,7 @@ void print_row(const Entrant& e, const std::string& budget, std::int64_t bytes, 
                            s.weights_hash == base.trainer->summary().weights_hash ? "same" : "OTHER"));
 }
 
-void compare_at(const std::shared_ptr<const Model>& model, const CompareCommand& c, const std::string& budget,
+void compare_at(const std::shared_ptr<const Model>& model, CompareCommand& c, const std::string& budget,
                 std::int64_t bytes, JsonLines& json) {
   Entrant base{.policy = "store-all",
                .trainer = std::make_unique<Trainer>(model, with(c.flags.options, "store-all", "")),
@@ -133,22 +158,28 @@ void compare_at(const std::shared_ptr<const Model>& model, const CompareCommand&
   for (const Entrant& e : entrants) {
     json.line(row_json(e, c, bytes, base));
     if (!json.is_stdout()) print_row(e, budget, bytes, base);
+    if (e.trainer) {
+      c.points.push_back({fmt::format("{} at {}", e.policy, budget), e.trainer->summary().peak_bytes, settled_ms(e)});
+    }
   }
 }
 
 int run(CompareCommand& c) {
   c.flags.finish();
   JsonLines json(c.json);
+  if (!c.chart.empty()) const AtomicFile probe(c.chart);  // says now that it cannot be written
   const auto model = open_noted_model(c.flags.options.model);
   for (const std::string& policy : c.policies) make_policy(policy);  // UserError before anything is printed
   std::vector<std::int64_t> bytes;
   for (const std::string& budget : c.budgets) bytes.push_back(bytes_of(model, c.flags.options, budget));
   if (!json.is_stdout()) {
-    write_stdout(fmt::format("{:<8} {:>11}  {:<11} {:>11} {:>9} {:>8} {:>10} {:>10}\n", "budget", "bytes", "policy",
+    write_stdout(fmt::format("{:<8} {:>11}  {:<13} {:>11} {:>9} {:>8} {:>10} {:>10}\n", "budget", "bytes", "policy",
                              "peak", "step ms", "store-all", "violations", "weights"));
   }
   for (std::size_t i = 0; i < bytes.size(); ++i) compare_at(model, c, c.budgets[i], bytes[i], json);
   json.finish();
+  if (!json.is_stdout() && c.points.size() > 1) write_stdout("\n" + pareto_text(c.points));
+  if (!c.chart.empty()) write_file(c.chart, pareto_svg(c.points, "Memory against time: " + c.flags.options.model));
   return 0;
 }
 
@@ -161,6 +192,11 @@ Command add_compare(CLI::App& app) {
   app.add_option("--steps", command->flags.options.steps, "steps of each run")->check(CLI::PositiveNumber);
   app.add_option("--budgets", command->budgets, "as --budget takes them, with commas between")->delimiter(',');
   app.add_option("--policies", command->policies, "as --policy takes them, with commas between")->delimiter(',');
+  app.add_option("--without", command->without,
+                 "adaptive once more, each time without one of recompute, spill, bits, optimize")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"recompute", "spill", "bits", "optimize"}));
+  app.add_option("--chart", command->chart, "memory against time, with the Pareto front, as FILE.svg");
   app.add_option("--json", command->json, "one summary a budget and policy; - is standard output");
   return [command] { return run(*command); };
 }

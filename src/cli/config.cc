@@ -76,6 +76,20 @@ std::string nearest(const std::string& written, const std::vector<std::string>& 
   return best;
 }
 
+std::string meant_flag(const CLI::App& app, const std::vector<std::string>& arguments) {
+  if (arguments.empty()) return {};
+  const auto subs = app.get_subcommands([&](const CLI::App* s) { return s->get_name() == arguments[0]; });
+  if (subs.empty()) return {};
+  const CLI::App* const sub = subs.front();
+  for (const std::string& argument : arguments) {
+    const std::string name = argument.substr(0, argument.find('='));
+    if (!name.starts_with("--") || name == "--" || sub->get_option_no_throw(name) != nullptr) continue;
+    const std::string meant = nearest(name.substr(2), flags_of(*sub));
+    return meant.empty() ? std::string() : fmt::format("; did you mean '--{}'?", meant);
+  }
+  return {};
+}
+
 std::vector<std::string> with_config(CLI::App& app, int argc, char** argv) {
   std::vector<std::string> out(argv + 1, argv + argc);
   if (out.empty() || out[0].starts_with('-')) return out;

@@ -10,6 +10,9 @@ namespace neap {
 // The program's arguments with those of the config file put in front of the user's own. UserError names file and key.
 std::vector<std::string> with_config(CLI::App& app, int argc, char** argv);
 
+// "; did you mean '--steps'?" for the first of the arguments that is no flag of its command; empty: none is near.
+std::string meant_flag(const CLI::App& app, const std::vector<std::string>& arguments);
+
 // Which of `known` is nearest to what was written; empty when none is near.
 std::string nearest(const std::string& written, const std::vector<std::string>& known);
 

@@ -46,14 +46,21 @@ int run(int argc, char** argv) {
   add("pack", "offsets in an arena for blocks with known lifetimes", neap::add_pack);
   add("compare", "several budgets and policies side by side", neap::add_compare);
   add("profile", "time, bytes and bandwidth of each layer", neap::add_profile);
+  add("fit", "the largest batch or length that a budget holds", neap::add_fit);
+  add("report", "a page for people, from what a run wrote with --json", neap::add_report);
   add("budget", "another budget for a training run, from its next step on", neap::add_budget);
+  add("pretrain", "measure this machine and prepare the agent for recurrent layers", neap::add_pretrain);
   add("models", "what is built in", neap::add_models);
+  std::string meant;
   try {
     std::vector<std::string> arguments = neap::with_config(app, argc, argv);
+    meant = neap::meant_flag(app, arguments);
     std::reverse(arguments.begin(), arguments.end());  // as the parser wants them
     app.parse(arguments);
   } catch (const CLI::Success& e) {  // --help, --version
     return app.exit(e);
+  } catch (const CLI::ExtrasError& e) {
+    return complain(kWrongCall, fmt::format("{}{} (neap --help lists the flags)", e.what(), meant));
   } catch (const CLI::ParseError& e) {
     return complain(kWrongCall, fmt::format("{} (neap --help lists the flags)", e.what()));
   }

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "cli/json.h"
 #include "core/file.h"
+#include "report/json.h"
 
 namespace neap {
 

@@ -22,6 +22,7 @@ struct PlanCommand {
   std::string json;
   std::string problem;
   std::string problem_out;
+  bool explain = true;
   double time_limit = 5;  // seconds, for a problem
 };
 
@@ -58,15 +59,20 @@ void draw_timeline(const PlanReport& r) {
              "└" + fmt::format("{:<{}}", " forward", turn > 1 ? turn - 1 : 0) + "└ backward; ░ is state");
 }
 
-void print_people(const PlanReport& r) {
+void print_people(const PlanReport& r, const std::vector<std::string>& advice) {
   fmt::print("state       {}\nstore all   {}\npeak        {} (lower bound {})\nminimum     {}\n",
              human_bytes(r.state_bytes), human_bytes(r.store_all_bytes), human_bytes(r.peak_bytes),
              human_bytes(r.lower_bound_bytes), human_bytes(r.min_budget_bytes));
   draw_timeline(r);
-  fmt::print("\n{:<32} {:<10} {:>12}  {:<10} {}\n", "layer", "action", "kept", "precision", "why");
+  fmt::print("\n{:<32} {:<10} {:>12} {:>12}  {:<10} {:>8}  {}\n", "layer", "action", "kept", "freed", "precision", "error",
+             "why");
   for (const PlanReport::Layer& l : r.layers) {
-    fmt::print("{:<32} {:<10} {:>12}  {:<10} {}\n", l.name, l.action, human_bytes(l.kept_bytes), l.precision, l.reason);
+    fmt::print("{:<32} {:<10} {:>12} {:>12}  {:<10} {:>8}  {}\n", l.name, l.action, human_bytes(l.kept_bytes),
+               l.freed_bytes > 0 ? human_bytes(l.freed_bytes) : "", l.precision,
+               l.error > 0 ? fmt::format("{:.1e}", l.error) : "0", l.reason);
   }
+  if (!advice.empty()) fmt::print("\n");
+  for (const std::string& line : advice) fmt::print("{}\n", line);
 }
 
 // The model's training step as an abstract problem, with the budget as it was asked for.
@@ -92,10 +98,11 @@ int run(PlanCommand& c) {
     return 0;
   }
   JsonLines json(c.json);
-  const PlanReport report = plan_training(open_noted_model(c.flags.options.model), c.flags.options);
+  const auto model = open_noted_model(o.model);
+  const PlanReport report = plan_training(model, o);
   json.line(to_json(report));
   json.finish();
-  if (!json.is_stdout()) print_people(report);
+  if (!json.is_stdout()) print_people(report, c.explain ? advise(model, o, report) : std::vector<std::string>());
   if (!report.feasible) {
     throw DoesNotFit(fmt::format("the budget of {} is below the minimum of {}: {}",
                                  human_bytes(report.budget_bytes.value_or(0)), human_bytes(report.min_budget_bytes),
@@ -111,6 +118,7 @@ Command add_plan(CLI::App& app) {
   add_train_flags(app, command->flags);
   command->model = app.get_option("MODEL")->required(false);
   app.add_option("--json", command->json, "one object; - is standard output");
+  app.add_flag("--explain,!--no-explain", command->explain, "what more bytes would bring, and which batch would fit");
   app.add_option("--problem", command->problem, "plan this abstract problem (JSON) instead of a model");
   app.add_option("--problem-out", command->problem_out, "write the model's step as an abstract problem, and end");
   app.add_option("--time-limit", command->time_limit, "seconds of search for a problem at most")

@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/control.h"
 #include "cli/output.h"
+#include "cli/run_log.h"
 #include "cli/train_flags.h"
 #include "core/bytes.h"
 #include "neap/error.h"
@@ -18,7 +19,7 @@ void ask_to_stop(int /*signal*/) { g_stop = 1; }
 
 struct TrainCommand {
   TrainFlags flags;
-  std::string json;
+  RunLogPaths log;
   std::string save;
   std::string save_learnt;
   std::string trace;
@@ -62,13 +63,10 @@ std::string eval_text(const EvalReport& r) {
   return out + fmt::format("  ({} samples)", r.samples);
 }
 
-void evaluate(Trainer& trainer, JsonLines& json, Progress& progress) {
+void evaluate(Trainer& trainer, RunLog& log, Progress& progress) {
   const EvalReport report = trainer.evaluate();
   progress.note(eval_text(report));
-  Json object = to_json(report);
-  object["eval"] = true;
-  object["step"] = trainer.step();
-  json.line(object);
+  log.evaluation(trainer.step(), report);
 }
 
 void print_end(const Summary& s, Progress& progress) {
@@ -79,7 +77,9 @@ void print_end(const Summary& s, Progress& progress) {
 // "budget SIZE" from `neap budget`.
 std::string obey(Trainer& trainer, const std::string& line) {
   constexpr std::string_view kBudget = "budget ";
-  if (!line.starts_with(kBudget)) throw UserError("it only takes budgets");
+  if (!line.starts_with(kBudget)) {
+    throw UserError(fmt::format("'{}' is nothing that a run understands; it takes 'budget SIZE'", printable(line)));
+  }
   const std::string text = line.substr(kBudget.size());
   return fmt::format("the budget is {} from the next step on", human_bytes(trainer.set_budget(text)));
 }
@@ -91,39 +91,48 @@ void warn(const StepReport& report, Progress& progress) {
   fmt::print(stderr, "neap: step {}: {}\n", report.step, report.note);
 }
 
+void train(Trainer& trainer, const TrainCommand& c, RunLog& log, Progress& progress) {
+  const TrainOptions& o = c.flags.options;
+  const std::int64_t arena_bytes = trainer.plan().arena_bytes;
+  const bool has_eval = !o.eval.empty() || o.validation > 0;
+  while (trainer.step() < o.steps && g_stop == 0) {
+    const StepReport report = trainer.advance();
+    log.step(trainer, report);
+    warn(report, progress);
+    progress.show(report, arena_bytes);
+    if (!o.checkpoint.empty() && trainer.step() % o.checkpoint_every == 0) trainer.checkpoint();
+    if (has_eval && c.eval_every > 0 && trainer.step() % c.eval_every == 0) evaluate(trainer, log, progress);
+  }
+  if (!o.checkpoint.empty()) trainer.checkpoint();
+  if (has_eval) evaluate(trainer, log, progress);
+}
+
 int run(TrainCommand& c) {
   c.flags.finish();
   check_save_path(c.save);
   if (!c.trace.empty()) probe(c.trace);
   c.flags.options.trace = !c.trace.empty();
-  JsonLines json(c.json);
+  RunLog log(c.log);
   const TrainOptions& o = c.flags.options;
   Trainer trainer(open_noted_model(o.model), o);
-  Progress progress(trainer.step(), o.steps, json.is_stdout());
+  Progress progress(trainer.step(), o.steps, log.is_stdout());
   print_start(trainer, progress);
   const ControlSocket control([&](const std::string& line) { return obey(trainer, line); });
   if (!control.why().empty()) progress.note("the budget cannot be changed while it runs: " + control.why());
   std::signal(SIGINT, ask_to_stop);
   std::signal(SIGTERM, ask_to_stop);
-  const std::int64_t arena_bytes = trainer.plan().arena_bytes;
-  const bool has_eval = !o.eval.empty() || o.validation > 0;
-  while (trainer.step() < o.steps && g_stop == 0) {
-    const StepReport report = trainer.advance();
-    json.line(to_json(report));
-    warn(report, progress);
-    progress.show(report, arena_bytes);
-    if (!o.checkpoint.empty() && trainer.step() % o.checkpoint_every == 0) trainer.checkpoint();
-    if (has_eval && c.eval_every > 0 && trainer.step() % c.eval_every == 0) evaluate(trainer, json, progress);
+  try {
+    train(trainer, c, log, progress);
+  } catch (...) {
+    log.abandon();
+    throw;
   }
-  if (!o.checkpoint.empty()) trainer.checkpoint();
-  if (has_eval) evaluate(trainer, json, progress);
   if (!c.save.empty()) trainer.save(c.save);
   if (!c.save_learnt.empty()) write_file(c.save_learnt, trainer.learnt());
   if (!c.trace.empty()) trainer.write_trace(c.trace);
-  const Summary summary = trainer.summary();
-  json.line(to_json(summary));
-  json.finish();
-  print_end(summary, progress);
+  trainer.finish_decisions();
+  log.finish(trainer);
+  print_end(trainer.summary(), progress);
   return 0;
 }
 
@@ -140,7 +149,11 @@ Command add_train(CLI::App& app) {
   app.add_option("--checkpoint", o.checkpoint, "folder for checkpoints");
   app.add_option("--checkpoint-every", o.checkpoint_every, "steps between checkpoints")->check(CLI::PositiveNumber);
   app.add_flag("--resume", o.resume, "go on from the last checkpoint");
-  app.add_option("--json", command->json, "one object a step and a summary; - is standard output");
+  app.add_option("--json", command->log.json, "one object a step and a summary; - is standard output");
+  app.add_option("--report", command->log.report, "a page for people, FILE.html, that needs nothing else");
+  app.add_option("--tensorboard", command->log.tensorboard, "folder for TensorBoard's event files");
+  app.add_option("--decisions", o.decisions, "writes which plan and budget each step had, for --replay");
+  app.add_option("--replay", o.replay, "budgets and plans of another run (--decisions), at the same steps");
   app.add_option("--trace", command->trace, "the last steps as FILE.json, for ui.perfetto.dev");
   app.add_option("--save-learnt", command->save_learnt, "what the agent has learnt, for --learnt of another run");
   app.add_option("--save", command->save, "what was trained: its weights as .safetensors, or the model as .onnx");

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -108,11 +110,14 @@ void add_precision_flags(CLI::App& app, PrecisionOptions& o) {
                "also tensors from which others are made again");
 }
 
-std::string read_text(const std::string& path) {
-  std::ifstream in(path);
-  std::ostringstream out;
-  if (!in || !(out << in.rdbuf())) throw UserError(fmt::format("--learnt '{}' cannot be read", path));
-  return out.str();
+std::string read_text(const char* flag, const std::string& path) {
+  constexpr std::size_t kMost = std::size_t{1} << 24;  // far more than any of them has
+  std::ifstream in(path, std::ios::binary);
+  std::string out(kMost, '\0');
+  in.read(out.data(), static_cast<std::streamsize>(kMost));
+  out.resize(static_cast<std::size_t>(in.gcount()));
+  if (out.empty()) throw UserError(fmt::format("{} '{}' cannot be read, or is empty", flag, path));
+  return out;
 }
 
 RewardWeights parse_weights(const std::string& text) {
@@ -142,7 +147,27 @@ void add_agent_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--learnt", flags.learnt, "what an agent learnt in another run (train --save-learnt)");
 }
 
+void add_recurrent_flags(CLI::App& app, TrainFlags& flags) {
+  RecurrentTraining& o = flags.options.recurrent;
+  app.add_option("--recurrent", o.gear, "how recurrent layers run: adaptive, rolled, unrolled:X, whole or hybrid:N");
+  app.add_option("--gates", o.gates, "of recurrent layers: adaptive, keep, or recompute for backward")
+      ->check(CLI::IsMember({"adaptive", "keep", "recompute"}));
+  app.add_option("--recurrent-gears", o.offered, "what adaptive chooses from, as in rolled,unrolled:8,whole");
+  app.add_option("--recurrent-policy", flags.recurrent_policy, "what 'neap pretrain recurrent' wrote");
+  app.add_option("--recurrent-explore", o.epsilon, "share of the choices that are tries")->check(CLI::Range(0.0, 1.0));
+  app.add_option("--recurrent-dwell", o.dwell, "chunks that a gear stays at least")->check(CLI::Range(1, 1000000));
+  app.add_option("--recurrent-switches", o.most_switches, "of a layer in one sequence, at most")
+      ->check(CLI::NonNegativeNumber);
+}
+
 }  // namespace
+
+std::string recurrent_policy_path() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  if (cache != nullptr && *cache == '/') return std::string(cache) + "/neap/recurrent.policy";
+  return std::string(home != nullptr ? home : ".") + "/.cache/neap/recurrent.policy";
+}
 
 void add_train_flags(CLI::App& app, TrainFlags& flags) {
   app.option_defaults()->multi_option_policy(
@@ -152,6 +177,7 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   add_run_flags(app, flags);
   add_agent_flags(app, flags);
   add_precision_flags(app, flags.options.precision);
+  add_recurrent_flags(app, flags);
   app.add_option("--config", flags.config, "flags from a file, one NAME = VALUE a line");
 }
 
@@ -164,7 +190,13 @@ std::shared_ptr<const Model> open_noted_model(const std::string& name) {
 void TrainFlags::finish() {
   if (!schedule.empty()) options.schedule = parse_schedule(schedule);
   options.checkpointing.seed = options.seed;
-  if (!learnt.empty()) options.checkpointing.learnt = read_text(learnt);
+  if (!learnt.empty()) options.checkpointing.learnt = read_text("--learnt", learnt);
+  const std::string made_here = recurrent_policy_path();
+  if (!recurrent_policy.empty()) {
+    options.recurrent.learnt = read_text("--recurrent-policy", recurrent_policy);
+  } else if (std::filesystem::is_regular_file(made_here)) {
+    options.recurrent.learnt = read_text("--recurrent-policy", made_here);
+  }
   if (!bn.empty()) options.frozen_batch_norm = bn == "frozen";
 }
 

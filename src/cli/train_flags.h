@@ -13,6 +13,7 @@ struct TrainFlags {
   std::string bn;
   std::string numerics = "fixed";
   std::string learnt;
+  std::string recurrent_policy;
   std::string config;  // read before the flags are (cli/config.h)
 
   // Checks what the parser cannot, and completes `options`.
@@ -21,6 +22,9 @@ struct TrainFlags {
 
 // The model of that name, with what there is to say about it on standard error.
 std::shared_ptr<const Model> open_noted_model(const std::string& name);
+
+// Where 'neap pretrain recurrent' writes and training looks, unless told otherwise.
+std::string recurrent_policy_path();
 
 void add_train_flags(CLI::App& app, TrainFlags& flags);
 

@@ -167,10 +167,11 @@ std::string AdaptivePolicy::learnt() const {
 }
 
 Plan AdaptivePolicy::smallest(const PlanningProblem& problem) const {
-  Plan recomputes = oracle_policy().smallest(problem);
-  if (!may_spill_) return recomputes;
-  Plan spills = joint_smallest(problem);
-  return spills.peak_bytes < recomputes.peak_bytes ? spills : recomputes;
+  const PlanningProblem exact{problem.graph, problem.costs, problem.link, problem.layout};
+  Plan recomputes = oracle_policy().smallest(exact);
+  if (!has_more(problem)) return recomputes;
+  Plan joint = joint_smallest(problem, may_spill_);
+  return joint.peak_bytes < recomputes.peak_bytes ? joint : recomputes;
 }
 
 std::optional<Plan> AdaptivePolicy::first(const PlanningProblem& problem, std::int64_t budget) const {
@@ -211,9 +212,9 @@ std::optional<AdaptivePolicy::Proposal> AdaptivePolicy::propose(const Recompute&
 std::optional<Plan> AdaptivePolicy::within(const PlanningProblem& problem, std::int64_t budget) const {
   const std::lock_guard lock(mutex_);
   std::optional<Plan> recomputes = recomputing(problem, budget);
-  if (!may_spill_ || agent_.reward().memory > 0) return recomputes;
+  if (!has_more(problem) || agent_.reward().memory > 0) return recomputes;
   const double ms = recomputes ? simulate(*recomputes, problem.costs, problem.link).ms : kNever;
-  std::optional<TimedPlan> both = joint_within(problem, budget, ms);
+  std::optional<TimedPlan> both = joint_within(problem, budget, ms, may_spill_);
   if (!both) return recomputes;
   run_.clear();
   return std::move(both->plan);

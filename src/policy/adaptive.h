@@ -41,6 +41,8 @@ class AdaptivePolicy final : public Policy {
   std::optional<Proposal> propose(const Recompute& r, std::span<const Layer> layers, const q_learning::Chain& chain,
                                   std::int64_t budget) const;
 
+  // There is more that may become of a tensor than to be computed again.
+  bool has_more(const PlanningProblem& problem) const { return may_spill_ || problem.levels != nullptr; }
   // By computing again alone.
   std::optional<Plan> recomputing(const PlanningProblem& problem, std::int64_t budget) const;
 

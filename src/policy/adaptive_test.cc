@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "device/device.h"
 #include "graph/op.h"
 #include "neap/builtin_models.h"
 #include "plan/simulate.h"
 #include "plan/validate.h"
+#include "policy/storable.h"
 #include "runtime/prepare.h"
 #include "train/model_spec.h"
 
@@ -85,6 +88,33 @@ TEST_F(Adaptive, SpillsAndComputesAgainTogether) {
   }
   EXPECT_TRUE(does_both);
   EXPECT_LE(policy.smallest(problem()).peak_bytes, oracle_policy().smallest(problem()).peak_bytes);
+}
+
+std::size_t encodings_of(const Plan& plan) {
+  return static_cast<std::size_t>(
+      std::ranges::count(plan.instructions, Action::kEncode, [](const Instruction& in) { return in.action; }));
+}
+
+// What a tolerance allows in fewer bits is encoded as far as the budget asks for it and it is the fastest way.
+TEST_F(Adaptive, RoundsNoMoreThanTheBudgetAsksFor) {
+  const AdaptivePolicy policy({}, "");
+  const StoredLevels levels = fixed_levels(program_.graph, precision::Level::kInt8);
+  for (const double ns : {0.0001, 1e3}) {  // an element: a fast codec, and one that nobody would use
+    program_.costs.codec.encode.fill(ns);
+    program_.costs.codec.decode.fill(ns);
+    PlanningProblem p = problem();
+    p.levels = &levels;
+    for (const double part : {0.8, 0.6}) {
+      const std::optional<Plan> plan = policy.within(p, share(part));
+      ASSERT_TRUE(plan) << part;
+      EXPECT_LE(plan->peak_bytes, share(part));
+      EXPECT_FALSE(validate(*plan, program_.graph, program_.costs));
+      const auto ms_of = [&](const Plan& any) { return simulate(any, p.costs).ms; };
+      EXPECT_LE(ms_of(*plan), ms_of(*oracle_policy().within(problem(), share(part))) * 1.0001) << part;
+      EXPECT_EQ(encodings_of(*plan) > 0, ns < 1) << part;
+    }
+    EXPECT_LE(policy.smallest(p).peak_bytes, oracle_policy().smallest(problem()).peak_bytes);
+  }
 }
 
 // Bytes that have a price are not used although they are there; the price of bandwidth changes what is made again.

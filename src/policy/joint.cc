@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "plan/simulate.h"
+#include "policy/fewer_bits.h"
+
 namespace neap {
 namespace {
 
@@ -9,40 +12,81 @@ namespace {
 constexpr OracleEffort kEffort = {.search = 240'000, .starts = 40'000};
 
 // Of what lies between the budget and keeping everything, in percent: recomputation fits the tensors into the budget
-// plus this much, and spilling makes up for it.
+// plus this much, and the other means make up for it.
 constexpr int kShares[] = {15, 30, 50, 75};
+
+PlanningProblem without_levels(const PlanningProblem& p) { return {p.graph, p.costs, p.link, p.layout, nullptr}; }
+
+class Joint {
+ public:
+  Joint(const PlanningProblem& problem, std::int64_t budget, double best_ms, bool may_spill)
+      : p_(problem), exact_(without_levels(problem)), budget_(budget), best_ms_(best_ms), may_spill_(may_spill) {}
+
+  std::optional<TimedPlan> run() {
+    OracleSearch exact(exact_, kEffort);
+    try_bases(exact, exact.kept());
+    if (p_.levels != nullptr) {
+      OracleSearch rounded(p_, kEffort);
+      try_bases(rounded, exact.kept());
+      if (const std::optional<Candidate> found = rounded.fastest(budget_)) offer(rounded.recompute(), *found);
+    }
+    return std::move(best_);
+  }
+
+ private:
+  void try_bases(OracleSearch& search, const Candidate& kept) {
+    offer(search.recompute(), kept);
+    const std::int64_t missing = std::max<std::int64_t>(0, kept.footprint.bytes - budget_);
+    for (const int share : kShares) {
+      const std::optional<Candidate> found = search.fastest(budget_ + missing / 100 * share);
+      if (found) offer(search.recompute(), *found);
+    }
+  }
+
+  // What recomputes so, with the fewest bits rounded, or sent away, or both.
+  void offer(const Recompute& r, const Candidate& base) {
+    const Decisions decisions = decisions_of(r, base.retention);
+    if (p_.levels == nullptr && base.footprint.ms >= best_ms_) return;  // transfers make it no faster
+    if (may_spill_) take(SpillSearch(exact_, decisions).fastest(budget_));
+    if (p_.levels == nullptr) return;
+    if (std::optional<Plan> plan = LevelSearch(p_, decisions).fastest(budget_)) {
+      const double ms = simulate(*plan, p_.costs, p_.link).ms;
+      take(TimedPlan{std::move(*plan), ms});
+    } else if (may_spill_) {
+      take(SpillSearch(p_, decisions).fastest(budget_));
+    }
+  }
+
+  void take(std::optional<TimedPlan> plan) {
+    if (!plan || plan->ms >= best_ms_) return;
+    best_ms_ = plan->ms;
+    best_ = std::move(plan);
+  }
+
+  const PlanningProblem& p_;
+  PlanningProblem exact_;
+  std::int64_t budget_;
+  double best_ms_;
+  bool may_spill_;
+  std::optional<TimedPlan> best_;
+};
+
+Plan smaller(Plan a, Plan b) { return a.peak_bytes < b.peak_bytes ? std::move(a) : std::move(b); }
 
 }  // namespace
 
-std::optional<TimedPlan> joint_within(const PlanningProblem& problem, std::int64_t budget, double best_ms) {
-  OracleSearch search(problem, kEffort);
-  const Recompute& r = search.recompute();
-  std::optional<TimedPlan> best;
-  const auto offer = [&](const Candidate& base) {
-    if (base.footprint.ms >= best_ms) return;  // transfers make it no faster
-    std::optional<TimedPlan> plan = SpillSearch(problem, decisions_of(r, base.retention)).fastest(budget);
-    if (!plan || plan->ms >= best_ms) return;
-    best_ms = plan->ms;
-    best = std::move(plan);
-  };
-  offer(search.kept());
-  const std::int64_t missing = std::max<std::int64_t>(0, search.kept().footprint.bytes - budget);
-  for (const int share : kShares) {
-    const std::optional<Candidate> found = search.fastest(budget + missing / 100 * share);
-    if (found) offer(*found);
-  }
-  return best;
+std::optional<TimedPlan> joint_within(const PlanningProblem& problem, std::int64_t budget, double best_ms,
+                                      bool may_spill) {
+  return Joint(problem, budget, best_ms, may_spill).run();
 }
 
-Plan joint_smallest(const PlanningProblem& problem) {
+Plan joint_smallest(const PlanningProblem& problem, bool may_spill) {
   OracleSearch search(problem, kEffort);
   const Recompute& r = search.recompute();
-  const auto all_out = [&](const Candidate& base) {
-    return SpillSearch(problem, decisions_of(r, base.retention)).smallest();
+  const auto least = [&](const Candidate& base) {
+    return may_spill ? SpillSearch(problem, decisions_of(r, base.retention)).smallest() : plan_of(r, base.retention);
   };
-  Plan kept = all_out(search.kept());
-  Plan again = all_out(search.smallest());
-  return kept.peak_bytes < again.peak_bytes ? kept : again;
+  return smaller(least(search.kept()), least(search.smallest()));
 }
 
 }  // namespace neap

@@ -33,6 +33,69 @@ int delicacy(OpClass c) {
   return 5;
 }
 
+// How far an error in a stored tensor gets: per tensor of backward, its relative variance for a unit of it in what is
+// read. Where gradients are added up, as behind a residual branch, the others dilute it: parts of equal size are
+// assumed, so that the variance of a sum is the mean of its parts'. Whatever else a node does, it hands on all of it.
+class Reach {
+ public:
+  Reach(const Graph& graph, const std::vector<Window>& views, const Decisions& lossless)
+      : graph_(graph), views_(views), lossless_(lossless) {
+    for (const Node& node : graph.nodes) {
+      if (node.phase != Phase::kUpdate) continue;
+      for (const TensorId id : node.inputs) {
+        if (id && is_gradient(id) && graph.at(id).type.shape.rank() >= kMatrix) gradients_.push_back(id);
+      }
+    }
+  }
+
+  // The mean over the gradients of all weights; biases and the like go with their layer's weights.
+  double of(TensorId stored) const {
+    if (gradients_.empty()) return 1;
+    std::vector<bool> is_read(graph_.tensors.size());
+    std::vector<double> variance(graph_.tensors.size());
+    is_read[stored.index] = true;
+    for (const Node& node : graph_.nodes) {
+      if (node.phase == Phase::kUpdate) continue;
+      const bool reads =
+          std::ranges::any_of(node.inputs, [&](TensorId id) { return id && is_read[views_[id.index].root.index]; });
+      const double handed_on = node.phase == Phase::kBackward ? (reads ? 1 : of_sum(node, variance)) : 0;
+      for (const TensorId id : node.outputs) {
+        if (!id) continue;
+        if (reads && is_derived(id)) is_read[id.index] = true;
+        variance[id.index] = handed_on;
+      }
+    }
+    double sum = 0;
+    for (const TensorId id : gradients_) sum += variance[id.index];
+    return sum / static_cast<double>(gradients_.size());
+  }
+
+ private:
+  static constexpr int kMatrix = 2;
+
+  bool is_gradient(TensorId id) const {
+    const Tensor& t = graph_.at(id);
+    return t.role == Role::kActivation && graph_.at(t.producer).phase == Phase::kBackward;
+  }
+  bool is_derived(TensorId id) const { return lossless_.residency[id.index] == Residency::kRecompute; }
+
+  double of_sum(const Node& node, const std::vector<double>& variance) const {
+    double sum = 0;
+    double parts = 0;
+    for (const TensorId id : node.inputs) {
+      if (!id || !is_gradient(id)) continue;
+      sum += variance[id.index];
+      ++parts;
+    }
+    return is_one_of(node.op->name, {"add", "sub"}) && parts > 0 ? sum / parts : std::min(sum, 1.0);
+  }
+
+  const Graph& graph_;
+  const std::vector<Window>& views_;
+  const Decisions& lossless_;
+  std::vector<TensorId> gradients_;
+};
+
 class Finder {
  public:
   explicit Finder(const Graph& graph)
@@ -47,10 +110,8 @@ class Finder {
             {.id = {i}, .op_class = static_cast<OpClass>(class_[i]), .elements = graph_.tensors[i].type.elements()});
       }
     }
-    const auto count = static_cast<double>(out.size());
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      out[i].reach = out[i].op_class == OpClass::kProduct ? 1 / count : static_cast<double>(i + 1) / count;
-    }
+    const Reach reach(graph_, views_, lossless_);
+    for (Storable& s : out) s.reach = reach.of(s.id);
     return out;
   }
 

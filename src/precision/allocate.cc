@@ -114,6 +114,42 @@ Allocation allocate_greedily(std::span<const AllocationItem> items, std::span<co
   return result;
 }
 
+Allocation with_spare_bytes(std::span<const AllocationItem> items, std::span<const Level> levels, Allocation from,
+                            std::int64_t most_bytes) {
+  struct Choice {
+    std::vector<Option> options;
+    std::size_t at = 0;
+  };
+  std::vector<Choice> choices;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    Choice c{.options = frontier(items[i], levels)};
+    while (c.options[c.at].level != from.levels[i]) ++c.at;
+    choices.push_back(std::move(c));
+  }
+  // The least gain in bytes a unit of variance is the best step back.
+  for (;;) {
+    std::size_t best = items.size();
+    double least = INFINITY;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      const Choice& c = choices[i];
+      if (c.at == 0) continue;
+      const Option& finer = c.options[c.at - 1];
+      if (from.bytes + finer.bytes - c.options[c.at].bytes > most_bytes) continue;
+      if (const double price = gain(finer, c.options[c.at]); price < least) {
+        least = price;
+        best = i;
+      }
+    }
+    if (best == items.size()) return from;
+    Choice& c = choices[best];
+    const Option& finer = c.options[c.at - 1];
+    from.bytes += finer.bytes - c.options[c.at].bytes;
+    from.variance -= c.options[c.at].variance - finer.variance;
+    from.levels[best] = finer.level;
+    --c.at;
+  }
+}
+
 std::optional<Allocation> allocate_exactly(std::span<const AllocationItem> items, std::span<const Level> levels,
                                            double target, std::size_t max_states) {
   std::vector<std::vector<State>> stages = {{{0, 0, 0, Level::kFp32}}};

@@ -26,6 +26,11 @@ struct Allocation {
 // adds is taken as long as it fits. Steps go along each item's lower convex hull. O(n log n).
 Allocation allocate_greedily(std::span<const AllocationItem> items, std::span<const Level> levels, double target);
 
+// Finer levels for as many bytes as there are up to `most_bytes`: the step up that takes most variance for its bytes
+// first.
+Allocation with_spare_bytes(std::span<const AllocationItem> items, std::span<const Level> levels, Allocation from,
+                            std::int64_t most_bytes);
+
 // The optimum, by dynamic programming over (bytes, variance) pairs that no other pair beats in both. For small cases:
 // nothing when more than `max_states` pairs would have to be kept.
 std::optional<Allocation> allocate_exactly(std::span<const AllocationItem> items, std::span<const Level> levels,

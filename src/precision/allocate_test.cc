@@ -101,6 +101,21 @@ TEST(Allocate, GivesBitsToWhatIsSensitive) {
   EXPECT_EQ(allocate_greedily(items, kUsed, 0).levels, (std::vector<Level>{Level::kFp32, Level::kFp32}));
 }
 
+TEST(Allocate, SpareBytesGoWhereTheyTakeMostVariance) {
+  // The second is small, the third errs most for its bytes.
+  const std::vector<AllocationItem> items = {item(100'000, 1), item(1000, 1), item(1000, 50)};
+  const Allocation least = allocate_greedily(items, kUsed, 1e9);
+  EXPECT_EQ(with_spare_bytes(items, kUsed, least, least.bytes), least);
+  const std::int64_t one = encoded_bytes(Level::kInt8, 1000) - encoded_bytes(Level::kInt4, 1000);
+  const Allocation more = with_spare_bytes(items, kUsed, least, least.bytes + one);
+  EXPECT_EQ(more.levels, (std::vector<Level>{Level::kInt4, Level::kInt4, Level::kInt8}));
+  EXPECT_EQ(more.bytes, least.bytes + one);
+  EXPECT_LT(more.variance, least.variance);
+  const Allocation all = with_spare_bytes(items, kUsed, least, 1'000'000);
+  EXPECT_EQ(all.levels, std::vector<Level>(3, Level::kFp32));
+  EXPECT_NEAR(all.variance, 0, 1e-9);
+}
+
 TEST(Allocate, LeavesAloneWhatMustStayExact) {
   AllocationItem bad = item(1000, 1);
   for (std::size_t l = 1; l < bad.variance.size(); ++l) bad.variance[l] = INFINITY;

@@ -11,8 +11,11 @@ namespace {
 
 // Levels that would save less than this share of the bytes stay as they are.
 constexpr double kWorthwhile = 0.03;
+// A share of bytes that is spent on precision where it does most, target or not: small tensors then cost next to
+// nothing and err hardly at all.
+constexpr double kSpare = 0.04;
 // Room below the target, so that noise does not move levels to and fro.
-constexpr double kRoom = 0.8;
+constexpr double kRoom = 0.9;
 
 }  // namespace
 
@@ -56,6 +59,10 @@ double LevelBoard::error_at(std::size_t tensor, Level level) const {
   return std::isinf(relative) ? relative : relative * weight(tensor);
 }
 
+double LevelBoard::error(std::size_t tensor) const {
+  return last_[tensor] ? error_at(tensor, levels_[tensor]) : assumed_variance(levels_[tensor]) * weight(tensor);
+}
+
 double LevelBoard::total_error() const {
   double out = 0;
   for (std::size_t i = 0; i < size(); ++i) out += error(i);
@@ -84,9 +91,31 @@ std::vector<Level> LevelBoard::distribute() const {
     items.push_back(item);
     which.push_back(i);
   }
-  const Allocation found = allocate_greedily(items, config_.precision_levels, kRoom * config_.target_accuracy);
+  Allocation found = allocate_greedily(items, config_.precision_levels, kRoom * config_.target_accuracy);
+  const auto most = static_cast<std::int64_t>((1 + kSpare) * static_cast<double>(found.bytes));
+  found = with_spare_bytes(items, config_.precision_levels, std::move(found), most);
   for (std::size_t k = 0; k < which.size(); ++k) out[which[k]] = found.levels[k];
   return out;
+}
+
+void LevelBoard::write(WordWriter& out) const {
+  for (std::size_t i = 0; i < size(); ++i) {
+    keepers_[i].write(out);
+    out.put(sensitivity_[i]);
+    out.put(static_cast<int>(levels_[i]));
+    out.put(last_[i] ? 1 : 0);
+    if (last_[i]) precision::write(out, *last_[i]);
+  }
+}
+
+void LevelBoard::read(WordReader& in) {
+  for (std::size_t i = 0; i < size(); ++i) {
+    keepers_[i].read(in);
+    sensitivity_[i] = in.real();
+    levels_[i] = static_cast<Level>(in.integer(0, kLevels - 1));
+    const bool is_known = in.integer(0, 1) == 1;
+    last_[i] = is_known ? std::optional(read_statistics(in)) : std::nullopt;
+  }
 }
 
 bool LevelBoard::settle() {
@@ -95,8 +124,12 @@ bool LevelBoard::settle() {
   bool must_change = false;
   if (config_.mode == ChoiceMode::kThreshold) {
     // Levels that are too coarse by their own statistics, or all together, cannot wait; finer ones than needed can.
-    for (std::size_t i = 0; i < size(); ++i) must_change |= levels_[i] > next[i];
-    must_change |= total_error() > config_.target_accuracy;
+    double known = 0;
+    for (std::size_t i = 0; i < size(); ++i) {
+      must_change |= levels_[i] > next[i];
+      known += error_at(i, levels_[i]);
+    }
+    must_change |= known > config_.target_accuracy;
     next = distribute();
     const auto now = static_cast<double>(bytes_of(levels_));
     if (!must_change && static_cast<double>(bytes_of(next)) > (1 - kWorthwhile) * now) return false;

@@ -46,8 +46,12 @@ class LevelBoard {
 
   Level level(std::size_t tensor) const { return levels_[tensor]; }
   const std::optional<Statistics>& statistics(std::size_t tensor) const { return last_[tensor]; }
-  // The variance that the tensor adds at its level; 0 before the first profile.
-  double error(std::size_t tensor) const { return error_at(tensor, levels_[tensor]); }
+  // All that was learnt, for a board of the same settings and tensors.
+  void write(WordWriter& out) const;
+  void read(WordReader& in);
+
+  // The variance that the tensor adds at its level; before the first profile what normal values would add.
+  double error(std::size_t tensor) const;
   // Of all of them.
   double total_error() const;
 

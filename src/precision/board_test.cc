@@ -7,6 +7,7 @@
 #include "neap/error.h"
 #include "precision/codec.h"
 #include "precision/codec_testing.h"
+#include "precision/variance.h"
 
 namespace neap::precision {
 namespace {
@@ -65,7 +66,7 @@ TEST(Board, ProfilesTheFirstWindowAndThenNowAndThen) {
 TEST(Board, BitsAreDistributedWithinOneTotal) {
   const Statistics s = smooth();
   const double int4 = estimates_of(s)[index_of(Level::kInt4)];
-  LevelBoard board({.target_accuracy = 4.5 * int4 / 0.8, .profiling_window = 1}, tensors(10));
+  LevelBoard board({.target_accuracy = 4.5 * int4 / 0.9, .profiling_window = 1}, tensors(10));
   profile(board, s, 2);
   int coarse = 0;
   for (std::size_t i = 0; i < board.size(); ++i) coarse += board.level(i) == Level::kInt4 ? 1 : 0;
@@ -75,7 +76,7 @@ TEST(Board, BitsAreDistributedWithinOneTotal) {
   AllocationItem item{.elements = kElements, .variance = estimates_of(s)};
   item.variance[index_of(Level::kBit)] = std::numeric_limits<double>::infinity();
   const std::vector<AllocationItem> items(10, item);
-  const auto best = allocate_exactly(items, board.config().precision_levels, 0.8 * board.config().target_accuracy);
+  const auto best = allocate_exactly(items, board.config().precision_levels, 0.9 * board.config().target_accuracy);
   ASSERT_TRUE(best);
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < board.size(); ++i) bytes += encoded_bytes(board.level(i), kElements);
@@ -135,6 +136,55 @@ TEST(Board, RefusesBadSettings) {
   EXPECT_THROW(LevelBoard({.target_accuracy = 0}, {}), UserError);
   EXPECT_THROW(LevelBoard({.precision_levels = {}}, {}), UserError);
   EXPECT_THROW(LevelBoard({.profiling_window = 0}, {}), UserError);
+}
+
+// Before there is a profile, reports say what normal values would add.
+TEST(Board, ErrorsAreAssumedUntilTheyAreKnown) {
+  for (const Level level : {Level::kFp16, Level::kBf16, Level::kInt8, Level::kInt4}) {
+    EXPECT_NEAR(assumed_variance(level) / relative_variance(level, smooth()), 1, 0.1) << name(level);
+  }
+  LevelBoard board({.profiling_window = 4}, tensors(2, 0.5));
+  EXPECT_EQ(board.error(0), assumed_variance(Level::kInt8) * 0.5);
+  EXPECT_EQ(board.total_error(), 2 * board.error(0));
+  const double assumed = board.error(0);
+  profile(board, smooth());
+  EXPECT_NEAR(board.error(0) / assumed, 1, 0.1);
+}
+
+TEST(Board, WhatIsWrittenIsReadToTheBit) {
+  const PrecisionConfig config{.target_accuracy = 0.02, .profiling_window = 2};
+  LevelBoard board(config, tensors(3, 0.3));
+  profile(board, smooth(), 3);
+  board.set_sensitivity(1, 1.0 / 3);
+  board.observe(2, with_outliers());
+  board.report(0, kNan);
+  board.settle();
+  WordWriter out;
+  board.write(out);
+  LevelBoard other(config, tensors(3, 0.3));
+  WordReader in(out.text());
+  other.read(in);
+  EXPECT_TRUE(in.is_good() && in.is_at_end());
+  WordWriter again;
+  other.write(again);
+  EXPECT_EQ(again.text(), out.text());
+  for (LevelBoard* b : {&board, &other}) profile(*b, smooth(7), 2);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(other.level(i), board.level(i));
+    EXPECT_EQ(other.error(i), board.error(i));
+    EXPECT_EQ(other.sensitivity(i), board.sensitivity(i));
+  }
+}
+
+TEST(Board, DamagedWordsAreSeen) {
+  LevelBoard board({}, tensors(1));
+  WordWriter out;
+  board.write(out);
+  for (const std::string& bad : {std::string(), out.text().substr(0, 20), "9" + out.text(), "x" + out.text()}) {
+    WordReader in(bad);
+    board.read(in);
+    EXPECT_FALSE(in.is_good()) << bad.substr(0, 30);
+  }
 }
 
 }  // namespace

@@ -94,6 +94,36 @@ void LevelKeeper::report(unsigned encode_flags) {
   if (must_stay_exact(encode_flags)) keep_exact();
 }
 
+void write(WordWriter& out, const Statistics& s) {
+  for (const std::int64_t v : {s.elements, s.nan, s.infinite, s.outliers}) out.put(v);
+  for (const float v : {s.min, s.max, s.widest_range, s.narrowest_range}) out.put(static_cast<double>(v));
+  for (const double v : {s.mean, s.deviation, s.mean_square, s.entropy, s.range_square}) out.put(v);
+  for (const double v : s.between_steps) out.put(v);
+}
+
+Statistics read_statistics(WordReader& in) {
+  Statistics s;
+  for (std::int64_t* v : {&s.elements, &s.nan, &s.infinite, &s.outliers}) *v = in.integer();
+  for (float* v : {&s.min, &s.max, &s.widest_range, &s.narrowest_range}) *v = static_cast<float>(in.real());
+  for (double* v : {&s.mean, &s.deviation, &s.mean_square, &s.entropy, &s.range_square}) *v = in.real();
+  for (double& v : s.between_steps) v = in.real();
+  return s;
+}
+
+void LevelKeeper::write(WordWriter& out) const {
+  out.put(static_cast<int>(level_));
+  out.put(sensitivity_);
+  out.put(seen_);
+  for (const Statistics& s : window_) precision::write(out, s);
+}
+
+void LevelKeeper::read(WordReader& in) {
+  level_ = static_cast<Level>(in.integer(0, kLevels - 1));
+  sensitivity_ = in.real();
+  seen_ = in.integer();
+  for (Statistics& s : window_) s = read_statistics(in);
+}
+
 void LevelKeeper::observe(const Statistics& statistics) {
   if (statistics.nan + statistics.infinite > 0) return keep_exact();
   window_[static_cast<std::size_t>(seen_ % config_->profiling_window)] = statistics;

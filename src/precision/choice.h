@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "precision/statistics.h"
+#include "precision/words.h"
 
 namespace neap::precision {
 
@@ -58,6 +59,9 @@ Estimates estimates_of(const Statistics& statistics, double sensitivity = 1);
 // The coarsest allowed level whose estimate is within the target; FP32 where none is.
 Level level_by_threshold(const PrecisionConfig& config, const Estimates& estimates);
 
+void write(WordWriter& out, const Statistics& statistics);
+Statistics read_statistics(WordReader& in);
+
 // The level of one tensor while training goes on. It depends on what was observed and in which order, on nothing else.
 class LevelKeeper {
  public:
@@ -74,6 +78,10 @@ class LevelKeeper {
   void observe(const Statistics& statistics);
   // What encode reported. NaN, Inf and overflow: FP32 until a whole window of profiles is clean.
   void report(unsigned encode_flags);
+
+  // All that it has learnt, for a keeper of the same settings.
+  void write(WordWriter& out) const;
+  void read(WordReader& in);
 
  private:
   void keep_exact();

@@ -46,6 +46,13 @@ double relative_variance(Level level, const Statistics& s) {
   return added == 0 ? 0 : added / s.mean_square;
 }
 
+double assumed_variance(Level level) {
+  constexpr double kRangeSquare = 31.6;  // expected, of 256 normal values
+  if (!is_grouped(level)) return added_variance(level, {.elements = 1, .min = -1, .max = 1, .mean_square = 1});
+  const double n = steps(level);
+  return kRangeSquare / (n * n) / 6;
+}
+
 double history_variance(Level level, const std::byte* history, std::int64_t elements) {
   double sum = 0;
   for (std::int64_t first = 0; first < elements; first += kGroup) {

@@ -24,6 +24,9 @@ double added_variance(Level level, const Statistics& statistics);
 // The same over the mean square; 0 for a tensor of zeros.
 double relative_variance(Level level, const Statistics& statistics);
 
+// For normal values around zero: what is said of tensors without a profile, and never decided by.
+double assumed_variance(Level level);
+
 // After encoding, by the scales in the history: the mean of s^2 / 6. Integer levels only; 0 for an empty tensor.
 double history_variance(Level level, const std::byte* history, std::int64_t elements);
 

@@ -112,7 +112,14 @@ void Executor::launch(const Launch& l) {
   if (l.kernel == nullptr) return;
   const bool is_tried = trial_ && trial_->launch == done_;
   if (is_tried && trial_->is_disturbed) try_out(l);
-  l.kernel->launch({.inputs = l.inputs, .outputs = l.outputs, .workspace = l.workspace}, device_.stream());
+  const Buffers buffers = {.inputs = l.inputs, .outputs = l.outputs, .workspace = l.workspace};
+  if (l.geared != nullptr) {
+    l.geared->launch_in(gears_->gear_for(l.geared_call), buffers, device_.stream());
+    device_.synchronise();
+    gears_->has_run(l.geared_call);
+  } else {
+    l.kernel->launch(buffers, device_.stream());
+  }
   if (is_tried) {
     const auto* output = reinterpret_cast<const float*>(l.outputs[trial_->watched]);
     trial_result_ = judge(*trial_, base_, output);
@@ -141,6 +148,18 @@ bool Executor::arrange_trial(TensorId tensor, bool is_disturbed) {
   trial_ = find_trial(plan_, program_.graph, tensor);
   if (trial_) trial_->is_disturbed = is_disturbed;
   return trial_.has_value();
+}
+
+void Executor::set_gears(GearSource* source, const std::vector<Tick>& calls) {
+  for (Launch& l : launches_) l.geared = nullptr;
+  gears_ = source;
+  if (source == nullptr) return;
+  for (std::uint32_t i = 0; i < calls.size(); ++i) {
+    Launch& l = launches_.at(calls[i]);
+    l.geared = dynamic_cast<GearedKernel*>(l.kernel);
+    l.geared_call = i;
+    require(l.geared != nullptr, "what is put into gear has gears");
+  }
 }
 
 void Executor::watch(const std::vector<TensorId>& tensors) {

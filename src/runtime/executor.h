@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "device/device.h"
+#include "device/geared_kernel.h"
 #include "plan/plan.h"
 #include "pool/spill_store.h"
 #include "precision/codec.h"
 #include "precision/statistics.h"
 #include "runtime/checks.h"
+#include "runtime/gear_source.h"
 #include "runtime/prepare.h"
 #include "runtime/trial.h"
 
@@ -89,6 +91,11 @@ class Executor {
   void watch(const std::vector<TensorId>& tensors);
   const std::vector<Watched>& watched() const { return watched_; }
 
+  // From now on the source says in which gear these instructions run, whose kernels have gears; it gets their places in
+  // the list. It outlives the executor, or the next call of this. Null: kernels choose by themselves.
+  void set_gears(GearSource* source, const std::vector<Tick>& calls);
+  bool has_gears_from(const GearSource* source) const { return gears_ == source; }
+
   // In the next step, the first call of backward that reads the tensor is tried with a disturbed copy of it before it
   // runs as it should: see runtime/trial.h. False: nothing reads it, or the arena has no room at that moment.
   bool arrange_trial(TensorId tensor, bool is_disturbed);
@@ -101,6 +108,8 @@ class Executor {
  private:
   struct Launch {
     Kernel* kernel = nullptr;
+    GearedKernel* geared = nullptr;  // the same, where somebody says in which gear it runs
+    std::uint32_t geared_call = 0;   // its number there
     std::vector<const std::byte*> inputs;
     std::vector<std::byte*> outputs;
     std::byte* workspace = nullptr;
@@ -133,6 +142,7 @@ class Executor {
   std::byte* base_;
   bool is_host_memory_;
   std::vector<Launch> launches_;
+  GearSource* gears_ = nullptr;
   std::unordered_map<std::uint32_t, std::byte*> homes_;
   std::vector<InstructionTime> times_;
   std::int64_t peak_ = 0;

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "core/random.h"
+#include "device/geared_kernel.h"
 #include "graph/op.h"
 #include "neap/error.h"
 #include "ops/convert_kernel.h"
@@ -37,6 +38,17 @@ std::string signature(const OpCall& call) {
   text += " ->";
   for (const TensorType& t : call.outputs) text += " " + t.text();
   for (const auto& [key, value] : call.attrs) text += fmt::format(" {}={}", key, attr_text(value));
+  return text;
+}
+
+// Of a kernel with gears, what its bits depend on: how it was told to run, what it keeps or makes again is no part of
+// it.
+std::string numerics_signature(const OpCall& call) {
+  std::string text(call.op->name);
+  if (!call.outputs.empty()) text += " " + call.outputs[0].text();
+  for (const auto& [key, value] : call.attrs) {
+    if (key != "unroll" && key != "gates") text += fmt::format(" {}={}", key, attr_text(value));
+  }
   return text;
 }
 
@@ -79,7 +91,10 @@ Program prepare(Graph graph, Device& device, bool own_only) {
       const std::string key = signature(call);
       const auto at = known.find(key);
       choice = at != known.end() ? at->second : (known[key] = choose(call, device.kind(), own_only));
-      id = hash_text(fmt::format("{} {} {}", key, choice.name, choice.kernel->numerics()), id);
+      const bool has_gears = dynamic_cast<const GearedKernel*>(choice.kernel.get()) != nullptr;
+      id = hash_text(
+          fmt::format("{} {} {}", has_gears ? numerics_signature(call) : key, choice.name, choice.kernel->numerics()),
+          id);
     }
     out.costs.workspace.push_back(choice.kernel ? choice.kernel->workspace_bytes() : 0);
     out.costs.ms.push_back(0);

@@ -1,7 +1,9 @@
 #include "runtime/trial.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 
 #include "core/bytes.h"
 #include "graph/op.h"
@@ -67,6 +69,10 @@ std::optional<Trial> with_room(const Plan& plan, const Graph& graph, Tick t, std
   return out.watched < node.outputs.size() ? std::optional(out) : std::nullopt;
 }
 
+// Sums are taken in parts, so many whatever the number of threads.
+constexpr int kParts = 16;
+std::int64_t begin_of(int part, std::int64_t elements) { return elements * part / kParts; }
+
 std::uint64_t mixed(std::uint64_t x) {  // splitmix64
   x += 0x9E3779B97F4A7C15U;
   x = (x ^ (x >> 30U)) * 0xBF58476D1CE4E5B9U;
@@ -90,10 +96,19 @@ std::optional<Trial> find_trial(const Plan& plan, const Graph& graph, TensorId t
 }
 
 void disturb(const float* src, std::int64_t elements, std::uint64_t key, float* dst) {
-  double square = 0;
-  for (std::int64_t i = 0; i < elements; ++i) square += static_cast<double>(src[i]) * static_cast<double>(src[i]);
+  std::array<double, kParts> squares{};
+#pragma omp parallel for schedule(static)
+  for (int p = 0; p < kParts; ++p) {
+    double sum = 0;
+    for (std::int64_t i = begin_of(p, elements); i < begin_of(p + 1, elements); ++i) {
+      sum += static_cast<double>(src[i]) * static_cast<double>(src[i]);
+    }
+    squares[static_cast<std::size_t>(p)] = sum;
+  }
+  const double square = std::accumulate(squares.begin(), squares.end(), 0.0);
   // Uniform in [-a, a] has variance a^2 / 3.
   const double reach = std::sqrt(3 * kTrialNoise * square / static_cast<double>(std::max<std::int64_t>(elements, 1)));
+#pragma omp parallel for schedule(static)
   for (std::int64_t i = 0; i < elements; ++i) {
     const auto bits = mixed(key * 0x2545F4914F6CDD1DU + static_cast<std::uint64_t>(i)) >> 40U;  // 24 of them
     dst[i] = src[i] + static_cast<float>(reach * (static_cast<double>(bits) * 0x1p-23 - 1));
@@ -101,16 +116,27 @@ void disturb(const float* src, std::int64_t elements, std::uint64_t key, float* 
 }
 
 TrialResult judge(const Trial& trial, const std::byte* base, const float* output) {
-  TrialResult out;
   const auto* other = reinterpret_cast<const float*>(base + trial.outputs[trial.watched]);
-  for (std::int64_t i = 0; i < trial.watched_elements; ++i) {
-    const double x = static_cast<double>(output[i]);
-    out.square += x * x;
-    const std::uint64_t bits = mixed(static_cast<std::uint64_t>(i));
-    out.sketch[bits & 0xFFU] += (bits >> 63U) != 0 ? x : -x;
-    if (!trial.is_disturbed) continue;
-    const double d = static_cast<double>(other[i]) - x;
-    out.change += d * d;
+  std::array<TrialResult, kParts> parts{};
+#pragma omp parallel for schedule(static)
+  for (int p = 0; p < kParts; ++p) {
+    TrialResult& part = parts[static_cast<std::size_t>(p)];
+    const std::int64_t end = begin_of(p + 1, trial.watched_elements);
+    for (std::int64_t i = begin_of(p, trial.watched_elements); i < end; ++i) {
+      const double x = static_cast<double>(output[i]);
+      part.square += x * x;
+      const std::uint64_t bits = mixed(static_cast<std::uint64_t>(i));
+      part.sketch[bits & 0xFFU] += (bits >> 63U) != 0 ? x : -x;
+      if (!trial.is_disturbed) continue;
+      const double d = static_cast<double>(other[i]) - x;
+      part.change += d * d;
+    }
+  }
+  TrialResult out;
+  for (const TrialResult& part : parts) {
+    out.square += part.square;
+    out.change += part.change;
+    for (std::size_t k = 0; k < out.sketch.size(); ++k) out.sketch[k] += part.sketch[k];
   }
   return out;
 }

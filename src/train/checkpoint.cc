@@ -14,6 +14,7 @@ namespace {
 constexpr std::string_view kStep = "neap.step";
 constexpr std::string_view kHash = "neap.hash";
 constexpr std::string_view kNumerics = "neap.numerics_id";
+constexpr std::string_view kLevels = "neap.levels";
 constexpr std::string_view kRun = "neap.run.";
 
 std::int64_t parse_step(const std::string& text, const std::filesystem::path& path) {
@@ -49,6 +50,7 @@ void write_checkpoint(const std::filesystem::path& folder, const CheckpointInfo&
   SafeTensorsMetadata metadata = {{std::string(kStep), std::to_string(info.step)},
                                   {std::string(kHash), fmt::format("{:016x}", hash_of(state))},
                                   {std::string(kNumerics), info.numerics_id}};
+  if (!info.levels.empty()) metadata[std::string(kLevels)] = info.levels;
   for (const auto& [key, value] : info.run) metadata[std::string(kRun) + key] = value;
   write_safetensors(checkpoint_path(folder), state, metadata);
 }
@@ -67,6 +69,7 @@ Checkpoint::Checkpoint(const std::filesystem::path& folder) : path_(checkpoint_p
   if (get(kHash) != fmt::format("{:016x}", hash_of(file_.tensors()))) {
     throw UserError(fmt::format("checkpoint '{}' is damaged: its bytes do not match its hash", path_.string()));
   }
+  if (const auto at = metadata.find(std::string(kLevels)); at != metadata.end()) info_.levels = at->second;
   for (const auto& [key, value] : metadata) {
     if (key.starts_with(kRun)) info_.run[key.substr(kRun.size())] = value;
   }

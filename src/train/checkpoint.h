@@ -14,6 +14,7 @@ struct CheckpointInfo {
   std::int64_t step = 0;
   std::map<std::string, std::string> run;  // model, seed, batch, optimizer: must agree to go on to the same bits
   std::string numerics_id;
+  std::string levels;  // Levels::text(); empty where everything is stored exactly
 };
 
 std::filesystem::path checkpoint_path(const std::filesystem::path& folder);

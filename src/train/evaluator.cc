@@ -38,7 +38,7 @@ std::int64_t Evaluator::peak_bytes() const {
   return peak;
 }
 
-EvalReport Evaluator::run(Arena& arena) {
+EvalReport Evaluator::run(Arena& arena, const std::function<void(Executor&)>& begin) {
   Sums sums;
   const auto size = static_cast<std::int64_t>(data_->size());
   for (auto& [batch, pass] : passes_) {
@@ -46,6 +46,7 @@ EvalReport Evaluator::run(Arena& arena) {
     for (const TensorId id : pass.program.graph.with_role(Role::kConstant)) {
       executor.write(id, pass.program.graph.at(id).data->data());
     }
+    begin(executor);
     const bool is_rest = batch < spec_.batch() && size > batch;
     const std::int64_t first = is_rest ? size - batch : 0;
     const std::int64_t end = is_rest ? size : size / batch * batch;

@@ -23,7 +23,7 @@ class Evaluator {
   // Bytes that the arena must have.
   std::int64_t peak_bytes() const;
 
-  EvalReport run(Arena& arena);
+  EvalReport run(Arena& arena, const std::function<void(Executor&)>& begin);
 
  private:
   struct Pass {  // for one batch size

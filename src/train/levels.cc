@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/random.h"
 #include "graph/op.h"
 #include "neap/error.h"
 
@@ -90,10 +91,16 @@ precision::PrecisionConfig precision_config(const PrecisionOptions& o) {
 }
 
 std::unique_ptr<Levels> Levels::make(const TrainOptions& options, const Graph& longest) {
-  const precision::PrecisionConfig config = precision_config(options.precision);
+  precision::PrecisionConfig config = precision_config(options.precision);
   const std::optional<Level> fixed = fixed_by(options.policy);
   if (!fixed && !parse_tolerance(options.precision.tolerance)) return nullptr;
+  if (fixed) {  // profiled like the others, so that errors can be compared
+    config.mode = precision::ChoiceMode::kTable;
+    config.precision_levels = {*fixed};
+    config.table.fill(*fixed);
+  }
   std::unique_ptr<Levels> out(new Levels);
+  out->is_adaptive_ = !fixed;
   out->may_feed_recomputation_ = options.precision.quantize_recompute_inputs;
   out->flow_ = options.precision.flow_quantized;
   std::vector<precision::BoardTensor> board;
@@ -103,10 +110,10 @@ std::unique_ptr<Levels> Levels::make(const TrainOptions& options, const Graph& l
     const std::string& layer = longest.at(tensor.producer).layer;
     const auto number = layers.emplace(layer, static_cast<std::int64_t>(layers.size())).first->second;
     out->index_[tensor.name] = out->tensors_.size();
-    out->tensors_.push_back({.name = tensor.name, .layer = layer, .level = fixed.value_or(Level::kFp32)});
+    out->tensors_.push_back({.name = tensor.name, .layer = layer});
     board.push_back({.elements = s.elements, .op_class = s.op_class, .reach = s.reach, .layer = number});
   }
-  if (!fixed) out->board_ = std::make_unique<precision::LevelBoard>(config, std::move(board));
+  out->board_ = std::make_unique<precision::LevelBoard>(std::move(config), std::move(board));
   return out;
 }
 
@@ -116,8 +123,7 @@ StoredLevels Levels::in(const Graph& graph) const {
                    .flow = flow_};
   for (const Storable& s : find_storable(graph)) {
     const auto known = index_.find(graph.at(s.id).name);
-    if (known == index_.end()) continue;
-    out.of[s.id.index] = board_ ? board_->level(known->second) : tensors_[known->second].level;
+    if (known != index_.end()) out.of[s.id.index] = board_->level(known->second);
   }
   return out;
 }
@@ -132,7 +138,6 @@ std::vector<TensorId> Levels::profiled(const Graph& graph, std::int64_t step) co
 }
 
 void Levels::before(Executor& executor, std::int64_t step) {
-  if (!board_) return;
   const Graph& graph = executor.program().graph;
   if (board_->is_profile_step(step)) executor.watch(profiled(graph, step));
   if (!measurement_ && step % kMeasureEvery == 0 && !tensors_.empty()) {
@@ -145,7 +150,6 @@ void Levels::before(Executor& executor, std::int64_t step) {
 }
 
 void Levels::after(Executor& executor, std::int64_t step) {
-  if (!board_) return;
   if (executor.trial() && measurement_) measure(*executor.trial());
   if (!board_->is_profile_step(step)) return;
   for (const Executor::Watched& w : executor.watched()) {
@@ -185,16 +189,12 @@ std::string Levels::report(const CannotEncode& trouble, const Graph& graph) {
     const std::string& name = graph.at(t.id).name;
     const auto known = index_.find(name);
     require(known != index_.end(), "what was encoded is known");
-    if (board_) {
-      board_->report(known->second, t.flags);
-    } else {
-      tensors_[known->second].level = Level::kFp32;
-    }
+    board_->report(known->second, t.flags);
     flags |= t.flags;
     if (++shown <= kShown)
       names += fmt::format("{}'{}' ({})", names.empty() ? "" : ", ", name, precision::name(t.level));
   }
-  if (board_) board_->settle();
+  board_->settle();
   ++version_;
   troubles_ += static_cast<std::int64_t>(trouble.tensors.size());
   if (shown > kShown) names += fmt::format(" and {} more", shown - kShown);
@@ -205,20 +205,66 @@ std::string Levels::report(const CannotEncode& trouble, const Graph& graph) {
   return fmt::format("{}: {}; stored exactly from now on, and the step is run again", names, why);
 }
 
+// What must agree for the words behind it to mean the same.
+std::string Levels::settings() const {
+  const precision::PrecisionConfig& c = board_->config();
+  std::uint64_t names = 0;
+  for (const Known& t : tensors_) names = hash_text(t.name, names);
+  std::string levels;
+  for (const Level level : c.precision_levels) levels += fmt::format(",{}", precision::name(level));
+  return fmt::format("{} {} {:016x} {} {} {} {}", c.mode == precision::ChoiceMode::kTable ? "table" : "threshold",
+                     tensors_.size(), names, levels, c.profiling_window, c.target_accuracy, kMeasureEvery);
+}
+
+std::string Levels::text() const {
+  precision::WordWriter out;
+  board_->write(out);
+  out.put(troubles_);
+  out.put(next_measured_);
+  out.put(measurement_ ? 1 : 0);
+  if (measurement_) {
+    out.put(measurement_->tensor);
+    out.put(measurement_->sketch ? 1 : 0);
+    if (measurement_->sketch) {
+      for (const double v : *measurement_->sketch) out.put(v);
+    }
+  }
+  return fmt::format("{}\n{}", settings(), out.text());
+}
+
+bool Levels::restore(const std::string& text) {
+  const std::size_t line = text.find('\n');
+  if (line == text.npos) return false;
+  if (text.substr(0, line) != settings()) return true;
+  precision::WordReader in(std::string_view(text).substr(line + 1));
+  board_->read(in);
+  troubles_ = in.integer();
+  next_measured_ = static_cast<std::size_t>(in.integer());
+  measurement_.reset();
+  if (in.integer(0, 1) == 1) {
+    const auto most = static_cast<std::int64_t>(tensors_.size()) - 1;
+    measurement_ = Measurement{.tensor = static_cast<std::size_t>(in.integer(0, most)), .sketch = std::nullopt};
+    if (in.integer(0, 1) == 1) {
+      measurement_->sketch.emplace();
+      for (double& v : *measurement_->sketch) v = in.real();
+    }
+  }
+  ++version_;
+  return in.is_good() && in.is_at_end();
+}
+
 std::vector<StoredTensorReport> Levels::rows() const {
   std::vector<StoredTensorReport> out;
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     StoredTensorReport row{.name = tensors_[i].name, .layer = tensors_[i].layer};
-    row.level = precision::name(board_ ? board_->level(i) : tensors_[i].level);
-    if (board_) {
-      row.error = board_->error(i);
-      row.sensitivity = board_->sensitivity(i);
-      if (const auto& s = board_->statistics(i)) {
-        row.mean = s->mean;
-        row.deviation = s->deviation;
-        row.entropy = s->entropy;
-        row.outliers = s->outliers;
-      }
+    row.level = precision::name(board_->level(i));
+    row.error = board_->error(i);
+    row.sensitivity = board_->sensitivity(i);
+    if (const auto& s = board_->statistics(i)) {
+      row.mean = s->mean;
+      row.deviation = s->deviation;
+      row.entropy = s->entropy;
+      row.outliers = s->outliers;
     }
     out.push_back(std::move(row));
   }

@@ -29,7 +29,7 @@ class Levels {
   StoredLevels in(const Graph& graph) const;
   // Rises whenever a level changes.
   std::int64_t version() const { return version_; }
-  bool is_adaptive() const { return board_ != nullptr; }
+  bool is_adaptive() const { return is_adaptive_; }
 
   // Around a step of a plan; steps count from 1.
   void before(Executor& executor, std::int64_t step);
@@ -37,23 +37,29 @@ class Levels {
   // These stay exact: for good, or until their values are as they should be. Returns a line for people.
   std::string report(const CannotEncode& trouble, const Graph& graph);
 
+  // All that was learnt, as a text for checkpoints, and back: a run with the same settings then goes on to the same
+  // bits, one with others begins anew. False: the text is damaged.
+  std::string text() const;
+  [[nodiscard]] bool restore(const std::string& text);
+
   std::vector<StoredTensorReport> rows() const;
-  double total_error() const { return board_ ? board_->total_error() : 0; }
+  double total_error() const { return board_->total_error(); }
   std::int64_t troubles() const { return troubles_; }
 
  private:
   Levels() = default;
+  std::string settings() const;
   void measure(const TrialResult& result);
   std::vector<TensorId> profiled(const Graph& graph, std::int64_t step) const;
 
   struct Known {
     std::string name;
     std::string layer;
-    precision::Level level = precision::Level::kFp32;  // without a board
   };
   std::vector<Known> tensors_;
   std::map<std::string, std::size_t> index_;
-  std::unique_ptr<precision::LevelBoard> board_;  // null: levels are fixed
+  std::unique_ptr<precision::LevelBoard> board_;
+  bool is_adaptive_ = true;
   bool may_feed_recomputation_ = false;
   bool flow_ = false;
   std::int64_t version_ = 1;

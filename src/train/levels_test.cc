@@ -10,6 +10,7 @@
 #include "core/random.h"
 #include "neap/layers.h"
 #include "neap/train.h"
+#include "train/setup.h"
 
 namespace neap {
 namespace {
@@ -34,7 +35,7 @@ class Deep final : public Model {
 class Source {
  public:
   using Spoil = std::function<void(std::int64_t step, std::span<float> x)>;
-  explicit Source(Spoil spoil = {}) : spoil_(std::move(spoil)) {}
+  explicit Source(Spoil spoil = {}, std::int64_t done = 0) : spoil_(std::move(spoil)), step_(done) {}
 
   void operator()(std::string_view input, std::span<std::byte> dst) {
     std::vector<float> values(dst.size() / sizeof(float));
@@ -47,7 +48,7 @@ class Source {
 
  private:
   Spoil spoil_;
-  std::int64_t step_ = 0;
+  std::int64_t step_;
 };
 
 TrainOptions options_with(const std::string& policy, const std::string& tolerance, double lr = 0.01) {
@@ -126,6 +127,18 @@ TEST(Levels, AStepThatIsRunAgainHasTheBitsOfStoreAll) {
             hash_after(options_with("store-all", "exact"), 1, spoil));
 }
 
+TEST(Levels, TheGreatestBesideTheSmallestIsReported) {
+  const auto spoil = [](std::int64_t step, std::span<float> x) {
+    for (std::size_t i = 0; step == 2 && i < x.size(); ++i) x[i] = i % 2 == 0 ? 1e38F : 1e-38F;
+  };
+  for (const char* tolerance : {"default", "0.01"}) {
+    Trainer trainer(std::make_shared<Deep>(), options_with("adaptive", tolerance, 0), Source(spoil));
+    EXPECT_EQ(trainer.advance().note, "");
+    EXPECT_NE(trainer.advance().note.find("stored exactly"), std::string::npos);
+    EXPECT_EQ(trainer.summary().stored.at(0).level, "fp32");
+  }
+}
+
 TEST(Levels, EqualAndTinyValuesDoNoHarm) {
   for (const float scale : {0.0F, 1e-42F, 1e-30F}) {
     const auto spoil = [scale](std::int64_t /*step*/, std::span<float> x) {
@@ -157,6 +170,46 @@ TEST(Levels, FollowTheDataUpAndDown) {
   EXPECT_EQ(levels_after(8), "int4");
 }
 
+// A scripted shift of scale: from step 9 to 16 values are beyond FP16.
+TEST(Levels, FollowTheScaleUpAndDown) {
+  const auto spoil = [](std::int64_t step, std::span<float> x) {
+    for (float& v : x) v *= step >= 9 && step < 17 ? 1e6F : 1;
+  };
+  TrainOptions options = options_with("adaptive", "default", 0);
+  options.precision.levels = "fp32,fp16";
+  options.precision.default_precision = "fp16";
+  options.precision.profiling_batches = 1;
+  options.precision.profiling_window = 2;
+  Trainer trainer(std::make_shared<Deep>(), options, Source(spoil));
+  const auto level_after = [&](int steps) {
+    for (int i = 0; i < steps; ++i) trainer.advance();
+    return trainer.summary().stored.at(0).level;
+  };
+  EXPECT_EQ(level_after(8), "fp16");
+  EXPECT_EQ(level_after(8), "fp32");
+  EXPECT_GE(trainer.summary().kept_exact, 1);
+  EXPECT_EQ(level_after(8), "fp16");
+}
+
+// By default rounding shows in backward alone: the first loss is store-all's. What flows shows at once, and little.
+TEST(Levels, WhatFlowsChangesTheLoss) {
+  const auto first_loss = [](const char* policy, bool is_flowing) {
+    TrainOptions options = options_with(policy, "exact");
+    options.precision.flow_quantized = is_flowing;
+    return Trainer(std::make_shared<Deep>(), options, Source()).advance().loss;
+  };
+  const double exact = first_loss("store-all", false);
+  double last = 0;
+  for (const char* policy : {"bf16", "int8", "int4"}) {
+    EXPECT_EQ(first_loss(policy, false), exact);
+    const double change = std::fabs(first_loss(policy, true) - exact) / exact;
+    EXPECT_GT(change, 0) << policy;
+    EXPECT_LT(change, 0.05) << policy;
+    last = change;
+  }
+  EXPECT_GT(last, 1e-5) << "int4";
+}
+
 // Now and then one call runs twice, and the sensitivities are no longer what was assumed.
 TEST(Levels, SensitivitiesAreMeasuredInPassing) {
   Trainer trainer(std::make_shared<Deep>(), options_with("adaptive", "default"), Source());
@@ -181,6 +234,65 @@ TEST(Levels, TheSameSeedGivesTheSameBits) {
   TrainOptions flowing = options;
   flowing.precision.flow_quantized = true;
   EXPECT_NE(hash_after(flowing, 30), first);
+}
+
+// Three products in a chain, or with a branch around the second.
+class Three final : public Model {
+ public:
+  explicit Three(bool is_residual) : is_residual_(is_residual) {}
+  std::string name() const override { return "three"; }
+  void build(Builder& g, const BuildRequest& request) const override {
+    const Value x = g.input("x", DType::kF32, {request.batch, kWidth});
+    const Value target = g.input("target", DType::kF32, {request.batch, kWidth});
+    const Value a = linear(g, "a", x, kWidth);
+    Value b = linear(g, "b", g("gelu", {a}), kWidth);
+    b = is_residual_ ? g("add", {a, b}) : g("gelu", {b});
+    g.output("loss", g("mse", {linear(g, "c", b, kWidth), target}));
+  }
+
+ private:
+  bool is_residual_;
+};
+
+// The share of the weights' gradients that an error gets into: a tensor's own layer, the one behind it, where its
+// activation is derived from it, and all before it; half as much where the gradient came by another way too.
+TEST(Levels, AnErrorsReachFollowsTheGradients) {
+  const auto reach = [](bool is_residual, std::string_view name) {
+    const auto setup = make_setup(std::make_shared<Three>(is_residual), options_with("int8", "exact"));
+    for (const Storable& s : find_storable(setup.program->graph)) {
+      if (setup.program->graph.at(s.id).name == name) return s.reach;
+    }
+    return -1.0;
+  };
+  EXPECT_DOUBLE_EQ(reach(false, "a"), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(reach(false, "b"), 1);
+  EXPECT_DOUBLE_EQ(reach(true, "a"), 1.5 / 3);
+}
+
+// Levels, sensitivities and a measurement that is half done go on where they were.
+TEST(Levels, AResumedRunGoesOnToTheSameBits) {
+  constexpr int kSteps = 40;
+  TrainOptions options = options_with("adaptive", "0.06");
+  options.precision.profiling_batches = 4;
+  const std::string whole = hash_after(options, kSteps);
+  for (const int cut : {2, 8, 21, 33}) {
+    const testing::TempDir folder;
+    options.checkpoint = folder.path().string();
+    {
+      Trainer first(std::make_shared<Deep>(), options, Source());
+      for (int i = 0; i < cut; ++i) first.advance();
+      first.checkpoint();
+    }
+    TrainOptions later = options;
+    later.resume = true;
+    Trainer second(std::make_shared<Deep>(), later, Source({}, cut));
+    EXPECT_EQ(second.step(), cut);
+    for (int i = cut; i < kSteps; ++i) second.advance();
+    EXPECT_EQ(second.summary().weights_hash, whole) << cut;
+    // Another target begins anew, from the levels of its own.
+    later.precision.tolerance = "0.5";
+    EXPECT_NO_THROW(Trainer(std::make_shared<Deep>(), later, Source({}, cut)).advance());
+  }
 }
 
 }  // namespace

@@ -68,9 +68,10 @@ std::int64_t sequence_length(const Graph& graph) {
   return 0;
 }
 
-Graph build_training(const ModelSpec& spec, const TrainOptions& options) {
+Graph build_training(const ModelSpec& spec, const TrainOptions& options, const Variant& variant) {
   const auto passes = chosen_optimizations(options.optimize);
   Graph forward = build_forward(spec, spec.request);
+  apply(variant, forward);
   if (spec.is_bf16 && options.optimize != "off") forward = with_tiled_loss(forward);
   freeze(forward, options.freeze);
   std::vector<TensorId> trained;

@@ -6,6 +6,7 @@
 #include "graph/graph.h"
 #include "neap/model.h"
 #include "neap/train.h"
+#include "train/variants.h"
 
 namespace neap {
 
@@ -27,7 +28,7 @@ bool is_data(const Tensor& tensor);
 std::int64_t sequence_length(const Graph& graph);
 
 // Forward, backward and updates, batch bound, verified.
-Graph build_training(const ModelSpec& spec, const TrainOptions& options);
+Graph build_training(const ModelSpec& spec, const TrainOptions& options, const Variant& variant = {});
 
 // Forward only, in evaluation mode, for `batch` samples.
 Graph build_evaluation(const ModelSpec& spec, std::int64_t batch);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "core/bytes.h"
 #include "graph/op.h"
@@ -15,8 +16,13 @@ namespace {
 
 class LayerReports {
  public:
-  LayerReports(const Setup& s, const Plan& plan, const Recompute& r)
-      : s_(s), plan_(plan), r_(r), layers_(find_layers(r)), layer_of_(s.program->graph.nodes.size(), layers_.size()) {
+  LayerReports(const Setup& setup, const Plan& plan, const Recompute& r)
+      : store_all_bytes_(setup.store_all_bytes),
+        levels_(setup.levels.get()),
+        plan_(plan),
+        r_(r),
+        layers_(find_layers(r)),
+        layer_of_(graph().nodes.size(), layers_.size()) {
     for (std::size_t i = 0; i < layers_.size(); ++i) {
       for (const NodeId id : layers_[i].nodes) layer_of_[id.index] = i;
     }
@@ -47,7 +53,7 @@ class LayerReports {
     int derived = 0;  // nodes made again that store-all makes again too
   };
 
-  const Graph& graph() const { return s_.program->graph; }
+  const Graph& graph() const { return r_.problem.graph; }
 
   void count() {
     for (const Block& b : plan_.blocks) {
@@ -56,7 +62,7 @@ class LayerReports {
       row.kept += b.bytes;
       row.levels[b.level] += b.bytes;
     }
-    for (const StoredTensorReport& t : s_.levels ? s_.levels->rows() : std::vector<StoredTensorReport>{}) {
+    for (const StoredTensorReport& t : levels_ != nullptr ? levels_->rows() : std::vector<StoredTensorReport>{}) {
       if (const auto id = graph().find(t.name)) rows_[layer_of_[graph().at(*id).producer.index]].error += t.error;
     }
     for (const Instruction& in : plan_.instructions) {
@@ -103,28 +109,35 @@ class LayerReports {
                           .kept_bytes = row.kept,
                           .precision = precision_of(row),
                           .error = row.error};
+    out.added_ms = row.again_ms;
+    if (row.again > 0) out.freed_bytes = std::max<std::int64_t>(layers_[i].kept_bytes - row.kept, 0);
     if (row.spilled > 0) {
       out.action = "spill";
+      out.freed_bytes = row.spilled;
       out.reason = fmt::format("{} leave the arena until backward needs them", human_bytes(row.spilled));
     } else if (is_made_again(i)) {
       out.action = segment > 1 ? fmt::format("every {}", segment) : "recompute";
-      out.reason = fmt::format("cheap for its size: {} are made again in {:.2f} ms",
-                               human_bytes(std::max<std::int64_t>(layers_[i].kept_bytes - row.kept, 0)), row.again_ms);
+      out.reason = fmt::format("cheap for its size: frees {}, which are made again in {:.2f} ms",
+                               human_bytes(out.freed_bytes), row.again_ms);
     } else if (row.encoded > 0) {
       out.action = "encode";
+      out.freed_bytes = std::max<std::int64_t>(layers_[i].kept_bytes - row.kept, 0);
       out.reason = fmt::format("{} of floats are kept in fewer bits", human_bytes(row.encoded));
-    } else if (row.again > 0 && plan_.peak_bytes < s_.store_all_bytes) {
+    } else if (row.again > 0 && plan_.peak_bytes < store_all_bytes_) {
       out.action = "part";
-      out.reason = fmt::format("dear to compute and small: kept; the rest is made again in {:.2f} ms", row.again_ms);
-    } else if (plan_.peak_bytes < s_.store_all_bytes && row.kept > 0) {
-      out.reason = "dear to compute and small: kept";
+      out.reason = fmt::format("dear to compute and small: kept; the rest frees {}, made again in {:.2f} ms",
+                               human_bytes(out.freed_bytes), row.again_ms);
+    } else if (plan_.peak_bytes < store_all_bytes_ && row.kept > 0) {
+      out.reason =
+          fmt::format("dear to compute and small: {} kept, or {:.2f} ms more", human_bytes(row.kept), layers_[i].ms);
     } else {
       out.reason = row.derived > 0 ? "one cheap pass makes the rest again from what is kept" : "it fits";
     }
     return out;
   }
 
-  const Setup& s_;
+  std::int64_t store_all_bytes_;
+  const Levels* levels_;  // null: everything is stored exactly
   const Plan& plan_;
   const Recompute& r_;
   std::vector<Layer> layers_;
@@ -133,31 +146,46 @@ class LayerReports {
   std::map<NodeId, bool> made_again_;
 };
 
+constexpr std::pair<BlockKind, const char*> kKinds[] = {{BlockKind::kState, "state"},
+                                                        {BlockKind::kInput, "inputs"},
+                                                        {BlockKind::kSaved, "activations kept"},
+                                                        {BlockKind::kTransient, "activations in use"},
+                                                        {BlockKind::kGradient, "gradients"},
+                                                        {BlockKind::kWorkspace, "workspace"}};
+
+void describe_kinds(const Plan& plan, PlanReport& out) {
+  const std::size_t ticks = plan.instructions.size();
+  for (const auto& [kind, label] : kKinds) {
+    std::vector<std::int64_t> live(ticks + 1);
+    bool is_used = false;
+    for (const Block& b : plan.blocks) {
+      if (b.kind != kind) continue;
+      is_used = true;
+      live[std::min<std::size_t>(b.lower, ticks)] += b.bytes;
+      live[std::min<std::size_t>(b.upper, ticks)] -= b.bytes;
+    }
+    if (!is_used) continue;
+    std::partial_sum(live.begin(), live.end(), live.begin());
+    live.pop_back();
+    out.live_parts.emplace_back(label, std::move(live));
+  }
+}
+
 // What the fullest instruction has beside it.
 void describe_peak(const Graph& graph, const Plan& plan, PlanReport& out) {
   const auto fullest = std::max_element(out.live_bytes.begin(), out.live_bytes.end());
   if (fullest == out.live_bytes.end()) return;
-  const auto at = static_cast<Tick>(fullest - out.live_bytes.begin());
+  const auto at = static_cast<std::size_t>(fullest - out.live_bytes.begin());
   out.peak_layer = graph.at(plan.instructions[at].node).layer;
-  std::map<BlockKind, std::int64_t> parts;
-  for (const Block& b : plan.blocks) {
-    if (b.lower <= at && at < b.upper) parts[b.kind] += b.bytes;
-  }
-  const std::pair<BlockKind, const char*> kinds[] = {{BlockKind::kState, "state"},
-                                                     {BlockKind::kInput, "inputs"},
-                                                     {BlockKind::kSaved, "activations kept"},
-                                                     {BlockKind::kTransient, "activations in use"},
-                                                     {BlockKind::kGradient, "gradients"},
-                                                     {BlockKind::kWorkspace, "workspace"}};
-  for (const auto& [kind, label] : kinds) {
-    if (parts[kind] > 0) out.peak_parts.emplace_back(label, parts[kind]);
+  for (const auto& [label, live] : out.live_parts) {
+    if (live[at] > 0) out.peak_parts.emplace_back(label, live[at]);
   }
 }
 
 }  // namespace
 
-PlanReport report_of(const Setup& s, const Plan& plan) {
-  const Simulation simulation = simulate(plan, s.program->costs, s.link);
+PlanReport report_of(const Setup& s, const Program& program, const Plan& plan) {
+  const Simulation simulation = simulate(plan, program.costs, s.link);
   PlanReport out{.feasible = !s.budget || (plan.peak_bytes <= *s.budget && s.min_bytes <= *s.budget),
                  .budget_bytes = s.budget,
                  .min_budget_bytes = s.min_bytes,
@@ -169,14 +197,15 @@ PlanReport report_of(const Setup& s, const Plan& plan) {
                  .predicted_step_ms = simulation.ms,
                  .planning_ms = s.planning_ms,
                  .live_bytes = simulation.live_bytes};
-  const PlanningProblem problem{.graph = s.program->graph, .costs = s.program->costs, .link = s.link};
+  const PlanningProblem problem{.graph = program.graph, .costs = program.costs, .link = s.link};
   const Recompute r(problem);
   out.layers = LayerReports(s, plan, r).run();
   for (std::size_t t = 0; t < plan.instructions.size() && out.backward_begins == 0; ++t) {
-    const bool is_forward = s.program->graph.at(plan.instructions[t].node).phase == Phase::kForward;
+    const bool is_forward = program.graph.at(plan.instructions[t].node).phase == Phase::kForward;
     if (!is_forward) out.backward_begins = static_cast<std::int64_t>(t);
   }
-  describe_peak(s.program->graph, plan, out);
+  describe_kinds(plan, out);
+  describe_peak(program.graph, plan, out);
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "graph/op.h"
 #include "neap/error.h"
+#include "plan/simulate.h"
 #include "train/budget.h"
 #include "train/data/sequences.h"
 #include "train/schedule.h"
@@ -84,10 +85,13 @@ void check_lengths(const Setup& setup, const TrainOptions& options) {
 
 }  // namespace
 
-std::shared_ptr<Program> prepare_length(const Setup& setup, const TrainOptions& options, std::int64_t length) {
+std::shared_ptr<Program> prepare_length(const Setup& setup, const TrainOptions& options, std::int64_t length,
+                                        int variant) {
   ModelSpec spec = setup.spec;
   if (length > 0) spec.request.length = length;
-  auto out = std::make_shared<Program>(prepare(build_training(spec, options), *setup.device, options.own_kernels));
+  const Variant form = setup.variants.empty() ? Variant{} : setup.variants.at(static_cast<std::size_t>(variant));
+  auto out =
+      std::make_shared<Program>(prepare(build_training(spec, options, form), *setup.device, options.own_kernels));
   out->costs.ms = estimated_ms(out->graph);
   out->costs.codec = kGuessedCodec;
   return out;
@@ -118,14 +122,54 @@ Plan smallest_plan(const Setup& setup, const Program& program, const StateLayout
   return setup.policy->smallest(problem);
 }
 
+struct Least {
+  int variant = 0;
+  std::shared_ptr<Program> program;
+  Plan plan;
+};
+
+// The plan of the fewest bytes for the longest shape, among all variants.
+Least least_plan(const Setup& setup, const TrainOptions& options) {
+  Least out{.program = setup.program, .plan = smallest_plan(setup, *setup.program, nullptr)};
+  for (int v = 1; v < static_cast<int>(setup.variants.size()); ++v) {
+    auto program = prepare_length(setup, options, 0, v);
+    const StateLayout layout = shared_layout(setup.program->graph, setup.plan, program->graph);
+    Plan plan = smallest_plan(setup, *program, &layout);
+    if (plan.peak_bytes < out.plan.peak_bytes) out = {v, std::move(program), std::move(plan)};
+  }
+  return out;
+}
+
 }  // namespace
+
+int choose_variant(const Setup& setup, const TrainOptions& options, std::optional<std::int64_t> budget) {
+  if (setup.variants.size() < 2 || !budget || setup.store_all_bytes <= *budget) return 0;  // nothing is faster
+  int best = 0;
+  double least_ms = 0;
+  std::int64_t over = INT64_MAX;  // bytes above the budget of the best
+  for (int v = 0; v < static_cast<int>(setup.variants.size()); ++v) {
+    const auto program = prepare_length(setup, options, 0, v);
+    const StateLayout layout = shared_layout(setup.program->graph, setup.plan, program->graph);
+    const PlanningProblem problem{program->graph, program->costs, setup.link, &layout};
+    const Plan plan = plan_within(greedy_policy(), problem, budget);
+    const std::int64_t above = std::max<std::int64_t>(0, plan.peak_bytes - *budget);
+    const double ms = simulate(plan, program->costs, setup.link).ms;
+    if (above > over || (above == over && v > 0 && ms >= least_ms)) continue;
+    best = v;
+    over = above;
+    least_ms = ms;
+  }
+  return over == 0 ? best : setup.least_variant;
+}
 
 Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options) {
   check(options.schedule);
   Setup out;
   out.spec = make_spec(std::move(model), options);
   out.device = make_device(options);
-  out.program = prepare_length(out, options, 0);
+  out.program = prepare_length(out, options, 0, 0);
+  out.variants = variants_of(options, out.program->graph);
+  if (out.variants[0] != Variant{}) out.program = prepare_length(out, options, 0, 0);
   out.shape = {.batch = out.spec.batch(), .length = sequence_length(out.program->graph)};
   check_lengths(out, options);
   out.link = kGuessedLink;
@@ -139,10 +183,11 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   out.store_all_bytes = out.plan.peak_bytes;
   out.exact_saved_bytes = saved_bytes(out.plan, out.program->graph);
   const bool keeps_all = out.policy.get() == &store_all_policy();
-  Plan least = keeps_all ? out.plan : smallest_plan(out, *out.program, nullptr);
-  out.min_bytes = least.peak_bytes;
+  Least least = keeps_all ? Least{0, out.program, out.plan} : least_plan(out, options);
+  out.min_bytes = least.plan.peak_bytes;
+  out.least_variant = least.variant;
   for (const std::int64_t length : other_lengths(options, out.shape.length)) {
-    const auto program = prepare_length(out, options, length);
+    const auto program = prepare_length(out, options, length, least.variant);
     const StateLayout layout = shared_layout(out.program->graph, out.plan, program->graph);
     out.min_bytes = std::max(out.min_bytes, smallest_plan(out, *program, &layout).peak_bytes);
   }
@@ -152,11 +197,15 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
     out.budget = std::min(room, out.budget.value_or(room));
   }
   if (out.budget && *out.budget < out.min_bytes) {
-    out.plan = std::move(least);  // it is refused, and this says what the minimum consists of
+    out.plan = std::move(least.plan);  // it is refused, and this says what the minimum consists of
+    out.program = std::move(least.program);
   } else if (out.levels) {
     out.plan = plan_within(*out.policy, problem, out.budget);
   } else if (out.budget && out.plan.peak_bytes > *out.budget) {
-    out.plan = first_plan(*out.policy, problem, *out.budget);
+    out.shape.variant = choose_variant(out, options, out.budget);
+    if (out.shape.variant > 0) out.program = prepare_length(out, options, 0, out.shape.variant);
+    const PlanningProblem chosen{.graph = out.program->graph, .costs = out.program->costs, .link = out.link};
+    out.plan = first_plan(*out.policy, chosen, *out.budget);
   }
   out.planning_ms = ms_since(start);
   return out;
@@ -166,10 +215,10 @@ PlanReport plan_training(std::shared_ptr<const Model> model, const TrainOptions&
   const Setup setup = make_setup(std::move(model), options);
   const bool is_settled =
       setup.levels || !setup.budget || setup.store_all_bytes <= *setup.budget || *setup.budget < setup.min_bytes;
-  if (is_settled) return report_of(setup, setup.plan);
+  if (is_settled) return report_of(setup, *setup.program, setup.plan);
   // What it comes to, not what it begins with.
   const PlanningProblem problem{.graph = setup.program->graph, .costs = setup.program->costs, .link = setup.link};
-  return report_of(setup, plan_within(*setup.policy, problem, setup.budget));
+  return report_of(setup, *setup.program, plan_within(*setup.policy, problem, setup.budget));
 }
 
 }  // namespace neap

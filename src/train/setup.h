@@ -21,7 +21,9 @@ struct Setup {
 
   ModelSpec spec;
   std::unique_ptr<Device> device;
-  BatchShape shape;                  // the longest
+  BatchShape shape;                  // the longest, in the variant of the moment
+  std::vector<Variant> variants;     // of the recurrent layers; at least one
+  int least_variant = 0;             // the one that needs the fewest bytes
   std::shared_ptr<Program> program;  // of that shape
   std::shared_ptr<const Policy> policy;
   std::shared_ptr<Levels> levels;  // null: everything is stored exactly
@@ -37,13 +39,19 @@ struct Setup {
 // UserError for wrong options. A plan above the budget is returned like any other: the caller decides.
 Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options);
 
-// Kernels and guessed costs for another length of the batch.
-std::shared_ptr<Program> prepare_length(const Setup& setup, const TrainOptions& options, std::int64_t length);
+// Kernels and guessed costs for another length of the batch (0: the longest), or another variant.
+std::shared_ptr<Program> prepare_length(const Setup& setup, const TrainOptions& options, std::int64_t length,
+                                        int variant);
+
+// The variant whose plan for the budget promises the fastest step, by a quick policy and the costs known for `program`,
+// which has the state where `plan` has it. Where none fits, the one that comes nearest.
+int choose_variant(const Setup& setup, const TrainOptions& options, std::optional<std::int64_t> budget);
 
 // Activations that a plan keeps when backward begins.
 std::int64_t saved_bytes(const Plan& plan, const Graph& graph);
 
-PlanReport report_of(const Setup& setup, const Plan& plan);
+// `program` is that of the setup, or of another length of the batch.
+PlanReport report_of(const Setup& setup, const Program& program, const Plan& plan);
 
 // "134 MiB of state, 33 MiB kept for backward, ...; layer 'conv1' sets it": why a plan needs what it needs.
 std::string explain_peak(const PlanReport& report);

@@ -22,7 +22,7 @@ std::int64_t key_of(const Steering::Budget& budget) { return budget.value_or(kNo
 bool Steering::is_tight(const Budget& budget) const { return budget && *budget < setup_.store_all_bytes; }
 
 bool Steering::is_on(const Budget& budget) const {
-  if (setup_.levels) return false;  // times would decide what is rounded
+  if (setup_.levels || is_following_) return false;  // times would decide what is rounded; or a file decides
   return setup_.policy->wants_times() &&
          (is_tight(budget) || std::any_of(coming_.begin(), coming_.end(), [&](std::int64_t b) { return is_tight(b); }));
 }
@@ -65,6 +65,7 @@ void Steering::swap(Stepper& stepper, Plan plan, const Budget& budget) {
   if (s.planned_for != key_of(budget)) s.keep(s.planned_for, stepper.plan());
   stepper.swap(std::move(plan));
   s.planned_for = key_of(budget);
+  s.number = 0;
   simulate_step(stepper);
   ++swaps_;
 }
@@ -75,6 +76,7 @@ void Steering::simulate_step(Stepper& stepper) const {
   if (!s.was_timed) return;
   const Simulation simulation = simulate(stepper.plan(), stepper.program()->costs, setup_.link);
   s.simulated_ms = simulation.ms + s.between_ms;
+  s.simulated_peak_bytes = simulation.peak_bytes;
   s.recomputed_ms = simulation.recomputed_ms;
 }
 
@@ -107,7 +109,7 @@ void Steering::swap_in(Steppers& steppers, const Arena& arena, const Budget& bud
 void Steering::fit(Stepper& stepper, const Budget& budget) {
   Steered& s = stepper.steered;
   if (!coming_.empty() && coming_.front() == key_of(budget)) coming_.erase(coming_.begin());  // it has come
-  if (s.planned_for == key_of(budget)) return;
+  if (s.planned_for == key_of(budget) || is_following_) return;
   if (auto ready = s.kept.find(key_of(budget)); ready != s.kept.end()) {
     Plan plan = std::move(ready->second);
     s.kept.erase(ready);

@@ -46,6 +46,9 @@ class Steering {
   // Between steps: gives the stepper a plan within the budget, if it has none.
   void fit(Stepper& stepper, const Budget& budget);
 
+  // From now on nothing is learnt, asked for or planned: somebody else gives the plans.
+  void follow() { is_following_ = true; }
+
   // Whether the stepper's next step should be timed.
   bool wants_times(const Stepper& stepper, const Budget& budget) const;
   // After a step that took `ms`, and its instructions `timed` (empty: they were not timed).
@@ -80,6 +83,7 @@ class Steering {
   Drift drift_;
   double pace_ = 1;  // measured over guessed time
   std::int64_t swaps_ = 0;
+  bool is_following_ = false;
 };
 
 }  // namespace neap

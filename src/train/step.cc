@@ -28,6 +28,7 @@ Link link_of(const SpillCounters& step) {
 // Between steps.
 void Trainer::Impl::steer() {
   const auto start = Clock::now();
+  if (replay_) follow_budget();
   if (budget_.advance(step_ + 1)) change_budget();
   steering_.swap_in(steppers_, *arena_, budget(), note_);
   steering_ms_ += ms_since(start);
@@ -35,6 +36,7 @@ void Trainer::Impl::steer() {
 
 void Trainer::Impl::change_budget() {
   setup_.budget = budget();
+  setup_.shape.variant = choose_variant(setup_, options_, budget());
   fit_arena(0);
   if (budget_.asked() == budget()) return;
   note_ = fmt::format("the budget of {} is below the minimum of {} ({} of it state); training goes on at the minimum",
@@ -42,18 +44,30 @@ void Trainer::Impl::change_budget() {
                       human_bytes(first().plan().state_bytes));
 }
 
+// Share of the budget that the step leaves free.
+double Trainer::Impl::headroom(const Stepper& stepper) const {
+  if (!budget()) return 1;
+  return 1 - static_cast<double>(stepper.plan().peak_bytes) / static_cast<double>(*budget());
+}
+
 StepReport Trainer::Impl::advance() {
   const auto start = Clock::now();
   steer();
   const BatchInfo batch = batches_->next();
   Stepper& stepper = stepper_for(batch.length);
-  follow_levels(stepper);
+  if (replay_) {
+    follow_plan(stepper);
+  } else {
+    follow_levels(stepper);
+  }
   enter(stepper);
   const double predicted_ms = Steering::predicted_ms(stepper);  // before it is known
   const double simulated_ms = stepper.steered.simulated_ms;
+  const std::int64_t simulated_peak = stepper.steered.simulated_peak_bytes;
   const double recomputed_ms = stepper.steered.recomputed_ms * stepper.steered.pace.median();
   const auto run_start = Clock::now();
   write_inputs(stepper);
+  gearbox_.enter(stepper.executor(), headroom(stepper));
   const auto compute_start = Clock::now();
   run_step(stepper);
   stepper.executor().read(stepper.loss(), &loss_);
@@ -66,8 +80,12 @@ StepReport Trainer::Impl::advance() {
   const std::int64_t peak = stepper.executor().peak_bytes();
   peak_ = std::max(peak_, peak);
   if (budget() && peak > *budget()) ++violations_;
+  const bool is_new_plan = stepper.steered.number == 0;
+  if (is_new_plan) stepper.steered.number = ++plans_;
+  if (decisions_) note_decisions(stepper, is_new_plan);
   const auto steer_start = Clock::now();
   observe(stepper);
+  gearbox_.leave(compute_ms);
   steering_.after_step(stepper, steppers_, run_ms, timed_, timed_.empty() ? Link{} : link_of(last_), budget());
   if (timed_.empty() && stepper.store() != nullptr && watch_.is_plan_due(last_, ms, setup_.link)) {
     steering_.ask(stepper, budget());
@@ -89,6 +107,8 @@ StepReport Trainer::Impl::advance() {
           .recomputed_ms = recomputed_ms,
           .predicted_ms = predicted_ms,
           .simulated_ms = simulated_ms,
+          .simulated_peak_bytes = simulated_peak,
+          .plan = stepper.steered.number,
           .encoded_bytes = stepper.encoded_bytes()};
 }
 

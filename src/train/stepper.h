@@ -21,18 +21,21 @@ namespace neap {
 struct BatchShape {
   std::int64_t batch = 0;
   std::int64_t length = 0;  // of the sequences; 0: the model's own
+  int variant = 0;          // of the recurrent layers: train/variants.h
   auto operator<=>(const BatchShape&) const = default;
 };
 
 // What steering (train/steering.h) knows of one shape. Budgets: kNoBudget is none.
 struct Steered {
   std::int64_t steps = 0;
-  CallTimes times;                    // empty: nothing is measured, or it is outdated
-  bool was_timed = false;             // the costs have been measured once
-  double between_ms = 0;              // of a timed step, the least: outside of its calls
-  double simulated_ms = 0;            // of a step, by measured costs; 0: unknown
+  CallTimes times;          // empty: nothing is measured, or it is outdated
+  bool was_timed = false;   // the costs have been measured once
+  double between_ms = 0;    // of a timed step, the least: outside of its calls
+  double simulated_ms = 0;  // of a step, by measured costs; 0: unknown
+  std::int64_t simulated_peak_bytes = 0;
   double recomputed_ms = 0;           // of that: for what is computed again
   Pace pace;                          // measured over simulated time
+  std::int64_t number = 0;            // of the plan in this run; 0: it has not run yet
   std::int64_t planned_for = 0;       // the budget that the plan was made for; 0: for none in particular
   std::int64_t asked_for = 0;         // and the last one that a plan was asked for
   std::int64_t levels_version = 0;    // of the levels that the plan has

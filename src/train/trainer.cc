@@ -12,6 +12,8 @@
 #include "core/file.h"
 #include "core/random.h"
 #include "neap/error.h"
+#include "plan/simulate.h"
+#include "train/advice.h"
 #include "train/checkpoint.h"
 #include "train/profile.h"
 #include "train/schedule.h"
@@ -46,6 +48,13 @@ std::optional<std::int64_t> room_of(const TrainOptions& o) {
   return static_cast<std::int64_t>(aligned_part(o.reservation).size());
 }
 
+// A run that follows another starts within that one's budget.
+TrainOptions with_recorded_budget(TrainOptions o) {
+  if (o.replay.empty() || !o.budget.empty() || !o.budget_schedule.empty()) return o;
+  if (const auto bytes = recorded_budget(o.replay)) o.budget = std::to_string(*bytes);
+  return o;
+}
+
 // Each has kernels of its own; lengths come in buckets, so that there are few.
 constexpr std::size_t kMostShapes = 32;
 
@@ -61,13 +70,15 @@ double StepTimes::median() const {
 }
 
 Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& options, const OpenData& open)
-    : options_(options),
-      setup_(make_setup(std::move(model), options)),
+    : options_(with_recorded_budget(options)),
+      setup_(make_setup(std::move(model), options_)),
       budget_({setup_.plan.state_bytes, setup_.store_all_bytes, setup_.min_bytes}, setup_.budget, room_of(options),
               options.budget_schedule),
       steering_(setup_, options.synchronous_planning, budget_.coming(0)),
       steppers_(kMostShapes),
-      new_shapes_(options.lifetimes, options.seed) {
+      new_shapes_(options.lifetimes, options.seed),
+      gearbox_(options.recurrent, options.seed) {
+  note_ = gearbox_.note();
   steering_.ask_first([this](const PlanningProblem& problem, const BatchShape& shape, Steering::Budget budget) {
     return new_shapes_.plan(*setup_.policy, problem, std::min(budget.value_or(kNoBudget), arena_->bytes()),
                             shape.length);
@@ -88,6 +99,7 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
   make_arena();
   add_stepper(setup_.shape, setup_.program, layout_of(setup_.plan, longest), {setup_.plan});
   load_state();
+  open_decisions();
   peak_ = first().executor().peak_bytes();
   batches_->start(step_);
 }
@@ -113,7 +125,10 @@ void Trainer::Impl::fit_arena(std::int64_t least) {
 }
 
 Stepper& Trainer::Impl::stepper_for(std::int64_t length) {
-  const BatchShape shape{setup_.shape.batch, length > 0 ? length : setup_.shape.length};
+  return stepper_of({setup_.shape.batch, length > 0 ? length : setup_.shape.length, setup_.shape.variant});
+}
+
+Stepper& Trainer::Impl::stepper_of(const BatchShape& shape) {
   if (Stepper* known = steppers_.find(shape)) {
     const auto start = Clock::now();
     const double planned_ms = setup_.planning_ms;
@@ -121,10 +136,13 @@ Stepper& Trainer::Impl::stepper_for(std::int64_t length) {
     steering_ms_ += ms_since(start) - (setup_.planning_ms - planned_ms);
     return *known;
   }
-  auto program = prepare_length(setup_, options_, shape.length);
+  auto program = prepare_length(setup_, options_, shape.length, shape.variant);
   steering_.scale_guesses(*program);
   StateLayout layout = shared_layout(graph(), first().plan(), program->graph);
   Steering::NewPlan plan = steering_.plan_new(shape, *program, layout, budget());
+  if (budget() && plan.plan.peak_bytes > *budget() && shape.variant != setup_.least_variant) {
+    return stepper_of({shape.batch, shape.length, setup_.least_variant});
+  }
   fit_arena(plan.plan.peak_bytes);
   return add_stepper(shape, std::move(program), std::move(layout), std::move(plan));
 }
@@ -135,6 +153,7 @@ Stepper& Trainer::Impl::add_stepper(BatchShape shape, std::shared_ptr<Program> p
                                                          std::move(layout), *setup_.device, *arena_, spill_for()));
   if (!plan.is_quick) out.steered.planned_for = budget().value_or(kNoBudget);
   if (setup_.levels) out.steered.levels_version = setup_.levels->version();
+  gearbox_.enter(out.executor(), 0);  // what a step allocates nothing for later
   return out;
 }
 
@@ -155,7 +174,7 @@ EvalReport Trainer::Impl::evaluate() {
   if (!evaluator_) throw UserError("there is nothing to evaluate on; give --eval or --validation");
   if (active_ != nullptr) active_->leave();
   active_ = nullptr;
-  return evaluator_->run(*arena_);
+  return evaluator_->run(*arena_, [this](Executor& executor) { gearbox_.enter(executor, 1); });
 }
 
 void Trainer::Impl::save(const std::string& path) const {
@@ -169,7 +188,10 @@ void Trainer::Impl::save(const std::string& path) const {
 void Trainer::Impl::checkpoint() const {
   require(!options_.checkpoint.empty(), "a folder for checkpoints is given");
   write_checkpoint(options_.checkpoint,
-                   {.step = step_, .run = run_of(options_, setup_.spec), .numerics_id = setup_.program->numerics_id},
+                   {.step = step_,
+                    .run = run_of(options_, setup_.spec),
+                    .numerics_id = setup_.program->numerics_id,
+                    .levels = setup_.levels ? setup_.levels->text() : ""},
                    outside_tensors(graph(), first().executor(), Kept::kAll).tensors);
 }
 
@@ -192,7 +214,8 @@ Summary Trainer::Impl::summary() const {
           .violations = violations_,
           .median_step_ms = times_.median(),
           .predicted_step_ms = active_ != nullptr ? Steering::predicted_ms(*active_) : 0,
-          .steering_share = training_ms_ > 0 ? (steering_ms_ + steering_.overhead_ms()) / training_ms_ : 0,
+          .steering_share =
+              training_ms_ > 0 ? (steering_ms_ + gearbox_.overhead_ms() + steering_.overhead_ms()) / training_ms_ : 0,
           .rss_peak_bytes = rss_peak(),
           .planning_ms = setup_.planning_ms,
           .plan_swaps = steering_.swaps(),
@@ -206,13 +229,36 @@ Summary Trainer::Impl::summary() const {
           .context_bytes = setup_.device->context_bytes(),
           .loss_last = loss_,
           .weights_hash =
-              fmt::format("{:016x}", hash_of(inside_tensors(graph(), first().executor(), Kept::kWeights).tensors))};
+              fmt::format("{:016x}", hash_of(inside_tensors(graph(), first().executor(), Kept::kWeights).tensors)),
+          .recurrent = gearbox_.report()};
 }
 
 PlanReport Trainer::Impl::plan() const {
-  PlanReport out = report_of(setup_, first().plan());
+  const Stepper& stepper = active_ != nullptr ? *active_ : first();
+  PlanReport out = report_of(setup_, *stepper.program(), stepper.plan());
   out.arena_bytes = arena_->bytes();
   return out;
+}
+
+std::optional<double> Trainer::Impl::oracle_step_ms() const {
+  const Stepper& stepper = active_ != nullptr ? *active_ : first();
+  const double predicted_ms = Steering::predicted_ms(stepper);
+  if (!budget() || *budget() >= setup_.store_all_bytes || !(predicted_ms > 0)) return std::nullopt;
+  const Costs& costs = stepper.program()->costs;
+  const PlanningProblem problem{stepper.graph(), costs, setup_.link, &stepper.layout()};
+  const std::optional<Plan> exact = oracle_policy().within(problem, *budget());
+  const double here_ms = simulate(stepper.plan(), costs, setup_.link).ms;
+  if (!exact || !(here_ms > 0)) return std::nullopt;
+  return predicted_ms * simulate(*exact, costs, setup_.link).ms / here_ms;  // at the pace of the last steps
+}
+
+std::vector<std::string> Trainer::Impl::advice() const {
+  const Stepper& stepper = active_ != nullptr ? *active_ : first();
+  if (!budget()) return {};
+  StoredLevels stored;
+  const PlanningProblem problem = setup_.problem(*stepper.program(), &stepper.layout(), stored);
+  return advise_on_bytes({*setup_.policy, problem, stepper.plan(), *budget(), setup_.store_all_bytes,
+                          stepper.steered.pace.median()});
 }
 
 std::vector<LayerReport> Trainer::Impl::profile(int steps) {
@@ -262,7 +308,8 @@ void Trainer::Impl::refuse_what_does_not_fit(std::int64_t bytes) const {
   const bool is_reservation = !options_.reservation.empty();
   throw DoesNotFit(fmt::format("the {} of {} is below the minimum of {} ({} bytes): {}",
                                is_reservation ? "reservation" : "budget", human_bytes(*setup_.budget),
-                               human_bytes(bytes), bytes, explain_peak(report_of(setup_, setup_.plan))));
+                               human_bytes(bytes), bytes,
+                               explain_peak(report_of(setup_, *setup_.program, setup_.plan))));
 }
 
 // Allocates nothing.
@@ -299,6 +346,11 @@ void Trainer::Impl::load_state() {
   load_tensors(checkpoint.tensors(), checkpoint_path(options_.checkpoint).string(), graph(), first().executor(),
                Kept::kAll);
   step_ = checkpoint.info().step;
+  const std::string& levels = checkpoint.info().levels;
+  if (setup_.levels && !levels.empty() && !setup_.levels->restore(levels)) {
+    throw UserError(fmt::format("checkpoint '{}' is damaged: its levels of storage cannot be read",
+                                checkpoint_path(options_.checkpoint).string()));
+  }
 }
 
 Trainer::~Trainer() = default;
@@ -308,11 +360,14 @@ EvalReport Trainer::evaluate() { return impl_->evaluate(); }
 void Trainer::save(const std::string& path) const { impl_->save(path); }
 void Trainer::checkpoint() const { impl_->checkpoint(); }
 void Trainer::write_trace(const std::string& path) const { impl_->write_trace(path); }
+void Trainer::finish_decisions() { impl_->finish_decisions(); }
 std::int64_t Trainer::set_budget(std::string_view text) { return impl_->set_budget(text); }
 std::int64_t Trainer::resident_bytes() const { return impl_->resident_bytes(); }
 Summary Trainer::summary() const { return impl_->summary(); }
 std::string Trainer::learnt() const { return impl_->learnt(); }
+std::vector<std::string> Trainer::advice() const { return impl_->advice(); }
 PlanReport Trainer::plan() const { return impl_->plan(); }
+std::optional<double> Trainer::oracle_step_ms() const { return impl_->oracle_step_ms(); }
 std::vector<LayerReport> Trainer::profile(int steps) { return impl_->profile(steps); }
 void Trainer::record(int steps, const std::string& path) { impl_->record(steps, path); }
 

@@ -11,7 +11,9 @@
 #include "runtime/tracer.h"
 #include "train/batch_source.h"
 #include "train/budget_control.h"
+#include "train/decisions_file.h"
 #include "train/evaluator.h"
+#include "train/gearbox.h"
 #include "train/new_shapes.h"
 #include "train/setup.h"
 #include "train/spilling.h"
@@ -44,8 +46,11 @@ class Trainer::Impl {
   Summary summary() const;
   std::string learnt() const { return setup_.policy->learnt(); }
   PlanReport plan() const;
+  std::optional<double> oracle_step_ms() const;
+  std::vector<std::string> advice() const;
   std::vector<LayerReport> profile(int steps);
   void record(int steps, const std::string& path);
+  void finish_decisions();
   std::int64_t set_budget(std::string_view text) { return budget_.ask(text); }
   std::int64_t resident_bytes() const { return arena_->resident_bytes(); }
 
@@ -57,6 +62,7 @@ class Trainer::Impl {
   void refuse_what_does_not_fit(std::int64_t bytes) const;
   void make_arena();
   Stepper& stepper_for(std::int64_t length);
+  Stepper& stepper_of(const BatchShape& shape);
   Stepper& add_stepper(BatchShape shape, std::shared_ptr<Program> program, StateLayout layout, Steering::NewPlan plan);
   Stepper::SpillFor spill_for();
   void enter(Stepper& stepper);
@@ -69,12 +75,17 @@ class Trainer::Impl {
   void follow_levels(Stepper& stepper);
   void keep_exact(Stepper& stepper, const CannotEncode& trouble);
   void observe(Stepper& stepper);
+  double headroom(const Stepper& stepper) const;
   void run_profiled(Stepper& stepper, std::vector<double>& ms);
   std::optional<std::int64_t> budget() const { return budget_.effective(); }
   void steer();
   void change_budget();
   void fit_arena(std::int64_t least);
   void load_state();
+  void open_decisions();
+  void follow_budget();
+  void follow_plan(Stepper& stepper);
+  void note_decisions(const Stepper& stepper, bool is_new_plan);
 
   TrainOptions options_;
   Setup setup_;
@@ -85,6 +96,7 @@ class Trainer::Impl {
   NewShapes new_shapes_;
   Stepper* active_ = nullptr;  // whose turn it was last
   std::vector<double> timed_;  // milliseconds of each instruction, while costs are being learnt
+  Gearbox gearbox_;
   SpillWatch watch_;
   std::shared_ptr<SpillFaults> faults_;  // null: none
   SpillCounters last_;                   // of the last step
@@ -92,11 +104,15 @@ class Trainer::Impl {
   std::string note_;                // for the next report
   std::unique_ptr<Tracer> tracer_;  // null: no trace is wanted
   RecordingWriter* recorder_ = nullptr;
+  std::unique_ptr<DecisionsWriter> decisions_;     // null: nobody wants them
+  std::unique_ptr<const DecisionsReader> replay_;  // null: this run decides itself
+  std::optional<std::int64_t> noted_budget_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<BatchSource> batches_;
   std::int64_t step_ = 0;
   std::int64_t peak_ = 0;
   std::int64_t violations_ = 0;
+  std::int64_t plans_ = 0;  // that have run
   double lr_ = 0;
   float loss_ = 0;
   StepTimes times_;

@@ -1,7 +1,8 @@
-#include "cli/json.h"
+#include "report/json.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -13,6 +14,30 @@ Json optional_bytes(const std::optional<std::int64_t>& bytes) { return bytes ? J
 // JSON has no NaN and no infinity.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 Json number(const std::optional<double>& value) { return value ? number(*value) : Json(nullptr); }
+
+// Bytes by kind over the step. Of a long step the fullest instruction of every few.
+Json memory_json(const PlanReport& r) {
+  constexpr std::size_t kColumns = 240;
+  const std::size_t ticks = r.live_bytes.size();
+  const std::size_t columns = std::min(kColumns, ticks);
+  std::vector<std::size_t> fullest;
+  for (std::size_t c = 0; c < columns; ++c) {
+    const auto first = r.live_bytes.begin() + static_cast<std::ptrdiff_t>(c * ticks / columns);
+    const auto end = r.live_bytes.begin() + static_cast<std::ptrdiff_t>((c + 1) * ticks / columns);
+    fullest.push_back(static_cast<std::size_t>(std::max_element(first, end) - r.live_bytes.begin()));
+  }
+  Json kinds = Json::object();
+  for (const auto& [label, live] : r.live_parts) {
+    Json bytes = Json::array();
+    for (const std::size_t tick : fullest) bytes.push_back(live[tick]);
+    kinds[label] = std::move(bytes);
+  }
+  return {{"instructions", ticks},
+          {"backward_begins", r.backward_begins},
+          {"peak_layer", r.peak_layer},
+          {"at", fullest},
+          {"kinds", std::move(kinds)}};
+}
 
 }  // namespace
 
@@ -32,12 +57,35 @@ Json to_json(const StepReport& r) {
               {"recomputed_ms", r.recomputed_ms},
               {"predicted_ms", r.predicted_ms},
               {"simulated_ms", r.simulated_ms},
+              {"simulated_peak_bytes", r.simulated_peak_bytes},
+              {"plan_id", r.plan},
               {"encoded_bytes", r.encoded_bytes}};
   if (!r.note.empty()) out["note"] = r.note;
   return out;
 }
 
+namespace {
+
+Json to_json(const RecurrentReport& r) {
+  return {{"layer", r.layer},
+          {"gear", r.gear},
+          {"gates", r.gates},
+          {"forward_us_per_step", r.forward_us},
+          {"backward_us_per_step", r.backward_us},
+          {"saved_bytes", r.saved_bytes},
+          {"workspace_bytes", r.workspace_bytes},
+          {"utilisation", number(r.utilisation)},
+          {"miss_rate", number(r.miss_rate)},
+          {"miss_source", r.miss_source},
+          {"choices", r.choices},
+          {"switches", r.switches}};
+}
+
+}  // namespace
+
 Json to_json(const Summary& s) {
+  Json recurrent = Json::array();
+  for (const RecurrentReport& r : s.recurrent) recurrent.push_back(to_json(r));
   Json stored = Json::array();
   for (const StoredTensorReport& t : s.stored) {
     stored.push_back({{"name", t.name},
@@ -77,7 +125,8 @@ Json to_json(const Summary& s) {
           {"numerics_id", s.numerics_id},
           {"context_bytes", s.context_bytes},
           {"loss_last", number(s.loss_last)},
-          {"weights_hash", s.weights_hash}};
+          {"weights_hash", s.weights_hash},
+          {"recurrent", std::move(recurrent)}};
 }
 
 Json to_json(const PlanReport& r) {
@@ -88,7 +137,9 @@ Json to_json(const PlanReport& r) {
                       {"kept_bytes", l.kept_bytes},
                       {"precision", l.precision},
                       {"error", number(l.error)},
-                      {"reason", l.reason}});
+                      {"reason", l.reason},
+                      {"freed_bytes", l.freed_bytes},
+                      {"added_ms", l.added_ms}});
   }
   return {{"feasible", r.feasible},
           {"budget_bytes", optional_bytes(r.budget_bytes)},
@@ -100,7 +151,8 @@ Json to_json(const PlanReport& r) {
           {"state_bytes", r.state_bytes},
           {"predicted_step_ms", r.predicted_step_ms},
           {"planning_ms", r.planning_ms},
-          {"layers", layers}};
+          {"layers", layers},
+          {"memory", memory_json(r)}};
 }
 
 Json to_json(const LayerReport& r) {

@@ -1,0 +1,16 @@
+# neap_embed(OUTPUT NAME FILE [NAME FILE]...): a source that holds each file's text as neap::NAME, a std::string_view.
+# Written when CMake runs, which it does again when one of the files has changed.
+function(neap_embed output)
+  set(text "// Made by cmake/embed.cmake.\n#include \"report/assets.h\"\n\nnamespace neap {\n\n")
+  set(files ${ARGN})
+  while(files)
+    list(POP_FRONT files name file)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+    file(READ ${file} content)
+    string(APPEND text "const std::string_view ${name} = R\"neap_embedded(${content})neap_embedded\";\n\n")
+  endwhile()
+  string(APPEND text "}  // namespace neap\n")
+  file(WRITE ${output}.new "${text}")
+  file(COPY_FILE ${output}.new ${output} ONLY_IF_DIFFERENT)
+  file(REMOVE ${output}.new)
+endfunction()

@@ -1,0 +1,83 @@
+#include "train/advice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/bytes.h"
+#include "neap/error.h"
+#include "neap/train.h"
+#include "plan/simulate.h"
+#include "train/setup.h"
+
+namespace neap {
+namespace {
+
+double predicted_ms(const Plan& plan, const PlanningProblem& p) { return simulate(plan, p.costs, p.link).ms; }
+
+std::string share_text(double from, double to) { return fmt::format("{:.1f} %", 100 * (1 - to / from)); }
+
+// What the decisions of the plan cost against storing everything.
+std::string price(const AdviceProblem& a, double now, double stored) {
+  return fmt::format("Below store-all by {}, for {:.2f} ms more a step ({:.1f} %).",
+                     human_bytes(std::max<std::int64_t>(0, a.store_all_bytes - a.plan.peak_bytes)),
+                     std::max(0.0, now - stored) * (a.pace > 0 ? a.pace : 1), 100 * std::max(0.0, now / stored - 1));
+}
+
+}  // namespace
+
+std::vector<std::string> advise_on_bytes(const AdviceProblem& a) {
+  if (a.budget >= a.store_all_bytes) return {};
+  constexpr double kWorthwhile = 0.01;
+  const double now = predicted_ms(a.plan, a.problem);
+  const double stored = predicted_ms(plan_within(store_all_policy(), a.problem, std::nullopt), a.problem);
+  if (!(now > 0) || !(stored > 0)) return {};
+  std::vector<std::string> out = {price(a, now, stored)};
+  const std::int64_t gap = a.store_all_bytes - a.budget;
+  double best = now;
+  for (const int eighths : {1, 2, 4}) {
+    const std::int64_t more = gap * eighths / 8;
+    const double then = predicted_ms(plan_within(a.policy, a.problem, a.budget + more), a.problem);
+    if (then > best * (1 - kWorthwhile)) continue;
+    best = then;
+    out.push_back(fmt::format("With {} more ({} in all) a step would take {} less.", human_bytes(more),
+                              human_bytes(a.budget + more), share_text(now, then)));
+  }
+  if (stored < best * (1 - kWorthwhile)) {
+    out.push_back(fmt::format("With {} more ({} in all) everything is stored, and a step takes {} less.",
+                              human_bytes(gap), human_bytes(a.store_all_bytes), share_text(now, stored)));
+  }
+  return out;
+}
+
+std::vector<std::string> advise(std::shared_ptr<const Model> model, const TrainOptions& options,
+                                const PlanReport& report) {
+  if (!report.budget_bytes) return {};
+  std::vector<std::string> out;
+  if (report.feasible && *report.budget_bytes < report.store_all_bytes) {
+    const Setup setup = make_setup(model, options);
+    StoredLevels stored;
+    const PlanningProblem problem = setup.problem(*setup.program, nullptr, stored);
+    const Plan plan = plan_within(*setup.policy, problem, setup.budget);
+    out = advise_on_bytes({*setup.policy, problem, plan, *report.budget_bytes, report.store_all_bytes});
+  } else if (!report.feasible) {
+    out.push_back(fmt::format("{} are missing: the minimum is {}.",
+                              human_bytes(report.min_budget_bytes - *report.budget_bytes),
+                              human_bytes(report.min_budget_bytes)));
+  }
+  TrainOptions same = options;
+  same.budget = std::to_string(*report.budget_bytes);
+  same.budget_schedule.clear();
+  try {
+    const FitReport fit = fit_training(std::move(model), same, "batch");
+    out.push_back(fmt::format("Batches of up to {} fit into {}{}.", fit.largest, human_bytes(fit.budget_bytes),
+                              fit.store_all_largest > 0
+                                  ? fmt::format("; with everything stored up to {}", fit.store_all_largest)
+                                  : "; with everything stored none does"));
+  } catch (const DoesNotFit&) {
+    out.emplace_back("No batch fits, not even one of 1.");
+  }
+  return out;
+}
+
+}  // namespace neap

@@ -1,0 +1,65 @@
+// What was decided in a run, as a file (docs/formats.md): which plan and which budget each step began with. A run that
+// follows it (--replay) does the same at the same steps.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/file.h"
+#include "plan/plan.h"
+
+namespace neap {
+
+// Plans of one program are alike only when all of these are.
+struct DecisionsHead {
+  std::string model;
+  std::string numerics_id;
+  std::int64_t batch = 0;
+  friend bool operator==(const DecisionsHead&, const DecisionsHead&) = default;
+};
+
+// From this step on.
+struct DecisionsEntry {
+  std::int64_t step = 0;
+  std::int64_t length = 0;  // of the shape that the plan is for
+  std::optional<std::int64_t> budget;
+  std::optional<Plan> plan;  // none: the one before
+};
+
+// Null when a plan from a file is one of this graph; else what is wrong. validate() trusts ids, a file may hold
+// anything.
+std::optional<std::string> check_recorded(const Plan& plan, const Graph& graph, const Costs& costs);
+
+// The budget that the first step of such a file had; none: it had none, or the file makes no sense (the reader says
+// so).
+std::optional<std::int64_t> recorded_budget(const std::string& path);
+
+class DecisionsWriter {
+ public:
+  // UserError at once when the file cannot be written. It appears when finish() was called.
+  DecisionsWriter(const std::string& path, const DecisionsHead& head);
+  void add(const DecisionsEntry& entry);
+  void finish() { file_.commit(); }
+
+ private:
+  AtomicFile file_;
+};
+
+class DecisionsReader {
+ public:
+  // UserError names file and line of what makes no sense, or why it is another run's.
+  DecisionsReader(const std::string& path, const DecisionsHead& head);
+  // In the order of steps; none: nothing changes there.
+  const DecisionsEntry* at(std::int64_t step) const;
+  const DecisionsEntry& first() const { return entries_.begin()->second; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  std::map<std::int64_t, DecisionsEntry> entries_;
+};
+
+}  // namespace neap

@@ -1,0 +1,69 @@
+// Decisions of a run written down, and those of another followed.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/bytes.h"
+#include "neap/error.h"
+#include "train/trainer_impl.h"
+
+namespace neap {
+
+void Trainer::Impl::open_decisions() {
+  const DecisionsHead head{model().name(), setup_.program->numerics_id, setup_.spec.batch()};
+  if (!options_.replay.empty()) {
+    replay_ = std::make_unique<const DecisionsReader>(options_.replay, head);
+    if (replay_->first().step != step_ + 1) {
+      throw UserError(fmt::format("--replay '{}': its decisions begin with step {}, this run with step {}",
+                                  options_.replay, replay_->first().step, step_ + 1));
+    }
+    steering_.follow();
+  }
+  if (!options_.decisions.empty()) decisions_ = std::make_unique<DecisionsWriter>(options_.decisions, head);
+}
+
+void Trainer::Impl::follow_budget() {
+  const DecisionsEntry* const entry = replay_->at(step_ + 1);
+  if (entry != nullptr && entry->budget && entry->budget != budget()) budget_.ask(std::to_string(*entry->budget));
+}
+
+// Between steps. The plan that stands may be another one only because this run made it before it had read what to do.
+void Trainer::Impl::follow_plan(Stepper& stepper) {
+  const DecisionsEntry* const entry = replay_->at(step_ + 1);
+  if (entry == nullptr || !entry->plan) return;
+  const auto refuse = [&](const std::string& why) {
+    throw UserError(fmt::format("--replay '{}', step {}: {}", replay_->path(), step_ + 1, why));
+  };
+  if (entry->length != stepper.shape().length) {
+    refuse(fmt::format("the batch has length {}, the plan is for {}; were the data others?", stepper.shape().length,
+                       entry->length));
+  }
+  const Plan& plan = *entry->plan;
+  if (const auto error = check_recorded(plan, stepper.graph(), stepper.program()->costs)) refuse(*error);
+  if (layout_of(plan, stepper.graph()).offsets != layout_of(stepper.plan(), stepper.graph()).offsets) {
+    refuse("its weights lie elsewhere than this run's");
+  }
+  if (!budget()) fit_arena(plan.peak_bytes);
+  if (plan.peak_bytes > std::min(arena_->bytes(), budget().value_or(kNoBudget))) {
+    refuse(fmt::format("its plan takes {}, more than the budget", human_bytes(plan.peak_bytes)));
+  }
+  if (plan == stepper.plan() && stepper.steered.number == 0) return;
+  steering_.swap(stepper, plan, budget());
+}
+
+void Trainer::Impl::note_decisions(const Stepper& stepper, bool is_new_plan) {
+  const bool is_new_budget = std::exchange(noted_budget_, budget()) != budget();
+  if (!is_new_plan && !is_new_budget) return;
+  decisions_->add({.step = step_,
+                   .length = stepper.shape().length,
+                   .budget = budget(),
+                   .plan = is_new_plan ? std::optional(stepper.plan()) : std::nullopt});
+}
+
+void Trainer::Impl::finish_decisions() {
+  if (decisions_) decisions_->finish();
+  decisions_.reset();
+}
+
+}  // namespace neap

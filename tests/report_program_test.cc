@@ -1,0 +1,202 @@
+// What a run leaves for people, through the program: --report, neap report, --tensorboard, --decisions and --replay,
+// neap fit, what neap plan says, and what is sent to a run's socket. Without a browser: tests/report/ has one.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/program.h"
+
+namespace neap {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kRun = "train gpt-mini:layers=3,width=32,heads=2,vocab=64 --length 32 --batch 4 ";
+
+std::vector<Json> lines_of(const std::string& text) {
+  std::vector<Json> out;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) out.push_back(Json::parse(line));
+  return out;
+}
+
+std::vector<Json> trained(const std::string& flags) {
+  const Outcome o = run_neap(kRun + ("--json - " + flags));
+  EXPECT_EQ(o.status, 0) << flags << "\n" << o.err;
+  return lines_of(o.out);
+}
+
+// The run inside of a page.
+Json run_of(const std::string& page) {
+  const std::string open = R"(<script type="application/json" id="run">)";
+  const std::size_t begin = page.find(open) + open.size();
+  return Json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+}
+
+TEST(Report, ShowsMemoryLayersChangesAndTheOracle) {
+  const ScratchFolder folder;
+  const auto lines =
+      trained("--steps 12 --budget-schedule 1:80%,6:50% --synchronous-planning --report " + (folder / "run.html"));
+  const Json run = run_of(read_file(folder / "run.html"));
+  EXPECT_EQ(run["problem"], "");
+  EXPECT_EQ(run["points"]["step"].size(), 12U);
+  EXPECT_EQ(run["summary"]["weights_hash"], lines.back()["weights_hash"]);
+  EXPECT_GT(run["summary"]["oracle_step_ms"], 0.0);
+  EXPECT_FALSE(run["summary"]["advice"].empty());
+  ASSERT_GE(run["plans"].size(), 2U);
+  EXPECT_GT(run["points"]["predicted_ms"].back(), 0.0);
+  bool has_budget = false;
+  for (const Json& change : run["changes"]) has_budget |= change["kind"] == "budget" && change["step"] == 6;
+  EXPECT_TRUE(has_budget);
+  const Json& plan = run["plans"].back()["plan"];
+  std::int64_t freed = 0;
+  for (const Json& layer : plan["layers"]) freed += layer["freed_bytes"].get<std::int64_t>();
+  EXPECT_GT(freed, 0);
+  std::int64_t fullest = 0;
+  const Json& kinds = plan["memory"]["kinds"];
+  for (std::size_t i = 0; i < plan["memory"]["at"].size(); ++i) {
+    std::int64_t sum = 0;
+    for (const auto& kind : kinds.items()) sum += kind.value()[i].get<std::int64_t>();
+    fullest = std::max(fullest, sum);
+  }
+  EXPECT_LE(fullest, plan["peak_bytes"]);
+  EXPECT_GT(fullest, plan["peak_bytes"].get<std::int64_t>() * 9 / 10) << "kinds together are what is alive";
+}
+
+TEST(Report, OfAFileIsThatOfTheRunAndADamagedOneShowsWhatItCan) {
+  const ScratchFolder folder;
+  const Outcome o = run_neap(kRun + ("--steps 4 --json " + (folder / "run.jsonl")));
+  ASSERT_EQ(o.status, 0) << o.err;
+  ASSERT_EQ(run_neap("report " + (folder / "run.jsonl")).status, 0);
+  EXPECT_EQ(run_of(read_file(folder / "run.html"))["points"]["step"].size(), 4U);
+  const std::string text = read_file(folder / "run.jsonl");
+  write_text(folder / "half.jsonl", text.substr(0, text.rfind("\n", text.size() - 2) - 20));
+  const Outcome half = run_neap("report " + (folder / "half.jsonl") + " -o " + (folder / "page.html"));
+  EXPECT_EQ(half.status, 0) << half.err;
+  EXPECT_NE(half.err.find("did not end"), std::string::npos) << half.err;
+  EXPECT_EQ(run_of(read_file(folder / "page.html"))["points"]["step"].size(), 3U);
+  const Outcome none = run_neap("report /etc/passwd -o " + (folder / "none.html"));
+  EXPECT_EQ(none.status, 2);
+  EXPECT_NE(none.err.find("/etc/passwd"), std::string::npos) << none.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "none.html"));
+}
+
+TEST(TensorBoardProgram, WritesOneEventAStep) {
+  const ScratchFolder folder;
+  trained("--steps 3 --tensorboard " + (folder / "events"));
+  std::string bytes;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "events")) bytes = read_file(entry.path());
+  std::size_t records = 0;
+  for (std::size_t at = 0; at < bytes.size(); ++records) {
+    std::uint64_t size = 0;
+    std::memcpy(&size, &bytes.at(at), sizeof size);
+    at += 8 + 4 + size + 4;
+    ASSERT_LE(at, bytes.size());
+  }
+  EXPECT_EQ(records, 4U) << "the version, and three steps";
+  EXPECT_NE(bytes.find("memory/peak_MiB"), std::string::npos);
+}
+
+// Plans come when the controller has them, which is at another step each time: a replay does not care.
+TEST(Replay, DoesTheSameAtTheSameSteps) {
+  const ScratchFolder folder;
+  const auto first = trained("--steps 16 --budget-schedule 1:80%,9:50% --decisions " + (folder / "d.jsonl"));
+  const auto again = trained("--steps 16 --replay " + (folder / "d.jsonl"));
+  ASSERT_EQ(first.size(), again.size());
+  for (std::size_t i = 0; i + 1 < first.size(); ++i) {
+    for (const char* key : {"plan_id", "peak_bytes", "budget_bytes", "loss_hex"}) {
+      EXPECT_EQ(first[i][key], again[i][key]) << key << " at step " << i + 1;
+    }
+  }
+  EXPECT_GT(first.back()["plan_swaps"], 0);
+  EXPECT_EQ(first.back()["weights_hash"], again.back()["weights_hash"]);
+}
+
+TEST(Replay, RefusesWhatIsNotItsOwn) {
+  const ScratchFolder folder;
+  trained("--steps 2 --decisions " + (folder / "d.jsonl"));
+  const std::string text = read_file(folder / "d.jsonl");
+  const auto expect_refused = [&](const std::string& command, const std::string& names) {
+    const Outcome o = run_neap(command + " --replay " + (folder / "d.jsonl"));
+    EXPECT_EQ(o.status, 2) << o.err;
+    EXPECT_NE(o.err.find(names), std::string::npos) << o.err;
+    EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << o.err;
+  };
+  expect_refused("train mlp --steps 2", "model");
+  write_text(folder / "d.jsonl", text.substr(0, text.size() / 2));
+  expect_refused(kRun, "line 2");
+  std::string other = text;
+  const std::size_t node = other.find("\"instructions\":[[0,") + 19;
+  other.replace(node, other.find(',', node) - node, "999999");
+  write_text(folder / "d.jsonl", other);
+  expect_refused(kRun, "does not have");
+  write_text(folder / "d.jsonl", "garbage\n");
+  expect_refused(kRun, "line 1");
+}
+
+TEST(Fit, FindsTheLargestThatFits) {
+  const std::string model = "gpt-mini:layers=2,width=32,heads=2,vocab=64 --length 32 ";
+  const Outcome o = run_neap("fit " + model + "--budget 3MiB --json -");
+  ASSERT_EQ(o.status, 0) << o.err;
+  const Json fit = Json::parse(o.out);
+  const auto batch = fit["largest"].get<std::int64_t>();
+  EXPECT_GT(batch, fit["store_all_largest"].get<std::int64_t>());
+  EXPECT_LE(fit["min_budget_bytes"], 3 << 20);
+  EXPECT_GT(fit["next_bytes"], 3 << 20);
+  EXPECT_FALSE(fit["limit"].get<std::string>().empty());
+  const auto plan = [&](std::int64_t size) {
+    return run_neap("plan " + model + "--budget 3MiB --json - --batch " + std::to_string(size)).status;
+  };
+  EXPECT_EQ(plan(batch), 0);
+  EXPECT_EQ(plan(batch + 1), 3);
+  const Outcome length =
+      run_neap("fit gpt-mini:layers=2,width=32,heads=2,context=128 --length 64 --budget 1GiB --find length --json -");
+  ASSERT_EQ(length.status, 0) << length.err;
+  EXPECT_EQ(Json::parse(length.out)["largest"], 128) << "the model's own limit";
+}
+
+TEST(Explain, PlanSaysWhatDecisionsCostAndWhatWouldHelp) {
+  const Outcome o = run_neap("plan gpt-mini:layers=3,width=32,heads=2,vocab=64 --length 32 --batch 4 --budget 60%");
+  ASSERT_EQ(o.status, 0) << o.err;
+  for (const char* words : {"frees", "Below store-all by", "more (", "Batches of up to"}) {
+    EXPECT_NE(o.out.find(words), std::string::npos) << words << "\n" << o.out;
+  }
+}
+
+// Whatever is written to a run's socket is answered with one line, and the run goes on.
+TEST(Control, GarbageIsAnsweredAndTheRunGoesOn) {
+  const ScratchFolder folder;
+  const std::string script =
+      "exec 2>/dev/null\n" NEAP_PROGRAM
+      " train mlp --steps 1000000 --json /dev/null & pid=$!\n"
+      "sock=${XDG_RUNTIME_DIR:-/tmp}/neap-$pid.sock\n[ -d \"$XDG_RUNTIME_DIR\" ] || sock=/tmp/neap-$pid.sock\n"
+      "for i in $(seq 200); do [ -S $sock ] && break; sleep 0.1; done\n"
+      "python3 - $sock <<'E' > " +
+      (folder / "answers") +
+      "\n"
+      "import socket, sys\n"
+      "for text in (b'\\xff\\x00\\x1bgarbage\\n', b'\\n', b'budget lots\\n', b'x' * 1000 + b'\\n', b'budget "
+      "1GiB\\n'):\n"
+      "    s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(text)\n"
+      "    print(ascii(s.makefile('rb').readline()))\n"
+      "E\nkill -0 $pid && echo alive >> " +
+      (folder / "answers") + "\nkill -9 $pid\nwait $pid\n";
+  write_text(folder / "script", script);
+  ASSERT_GE(std::system(("bash " + (folder / "script")).c_str()), 0);
+  std::istringstream in(read_file(folder / "answers"));
+  std::vector<std::string> answers;
+  for (std::string line; std::getline(in, line);) answers.push_back(line);
+  ASSERT_EQ(answers.size(), 6U) << read_file(folder / "answers");
+  for (int i = 0; i < 4; ++i)
+    EXPECT_EQ(answers[static_cast<std::size_t>(i)].rfind("b\"error ", 0), 0U) << answers[static_cast<std::size_t>(i)];
+  EXPECT_NE(answers[0].find("budget SIZE"), std::string::npos) << answers[0];
+  EXPECT_EQ(answers[4].rfind("b'ok ", 0), 0U) << answers[4];
+  EXPECT_EQ(answers[5], "alive");
+}
+
+}  // namespace
+}  // namespace neap
