@@ -46,7 +46,8 @@ bool has_caches() { return find_caches().l2_bytes > 0 || find_caches().l3_bytes 
 
 }  // namespace
 
-Gearbox::Gearbox(const RecurrentTraining& options, std::uint64_t seed) : options_(options), credit_ms_(kFirstCreditMs) {
+Gearbox::Gearbox(const RecurrentTraining& options, std::uint64_t seed, bool learns)
+    : options_(options), learns_(learns), credit_ms_(kFirstCreditMs) {
   if (options.gear != "adaptive") {
     actions_ = ppo::actions_of({{parse_gear(options.gear)}});
     return;
@@ -263,7 +264,7 @@ void Gearbox::reward(std::size_t l) {
                                        .switch_us = switch_us,
                                        .miss_rate = c.misses >= 0 ? std::optional(c.misses) : std::nullopt}));
   }
-  if (!rewards_.empty()) agent_->end_sequence(l, rewards_);
+  if (learns_ && !rewards_.empty()) agent_->end_sequence(l, rewards_);
 }
 
 void Gearbox::leave(double ms) {
@@ -272,7 +273,7 @@ void Gearbox::leave(double ms) {
   credit_ms_ = std::min(credit_ms_ + kShare * ms, kFirstCreditMs);
   if (!agent_) return;
   for (std::size_t l = 0; l < layers_.size(); ++l) reward(l);
-  if (steps_ % kLessonEvery == 0 && credit_ms_ > 0) {
+  if (learns_ && steps_ % kLessonEvery == 0 && credit_ms_ > 0) {
     const auto lesson = Clock::now();
     agent_->learn(1);
     credit_ms_ -= ms_since(lesson);

@@ -18,7 +18,8 @@ namespace neap {
 
 class Gearbox final : public GearSource {
  public:
-  Gearbox(const RecurrentTraining& options, std::uint64_t seed);
+  // `learns`: the agent has lessons, which allocate; else it chooses by what it knows.
+  Gearbox(const RecurrentTraining& options, std::uint64_t seed, bool learns = true);
 
   // Before a step of this executor. Allocates only when it is another than last time. Without backward it is inference:
   // there is nothing to learn from, and layers run in the gear that the agent holds best.
@@ -68,6 +69,7 @@ class Gearbox final : public GearSource {
   void note_readings(Layer& layer) const;
 
   RecurrentTraining options_;
+  bool learns_;
   std::unique_ptr<ppo::Agent> agent_;  // null: the gear is fixed
   std::vector<ppo::Action> actions_;
   std::unique_ptr<HardwareCounters> counters_;

@@ -77,7 +77,7 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
       steering_(setup_, options.synchronous_planning, budget_.coming(0)),
       steppers_(kMostShapes),
       new_shapes_(options.lifetimes, options.seed),
-      gearbox_(options.recurrent, options.seed) {
+      gearbox_(options.recurrent, options.seed, options.reservation.empty()) {
   note_ = gearbox_.note();
   steering_.ask_first([this](const PlanningProblem& problem, const BatchShape& shape, Steering::Budget budget) {
     return new_shapes_.plan(*setup_.policy, problem, std::min(budget.value_or(kNoBudget), arena_->bytes()),
@@ -257,8 +257,8 @@ std::vector<std::string> Trainer::Impl::advice() const {
   if (!budget()) return {};
   StoredLevels stored;
   const PlanningProblem problem = setup_.problem(*stepper.program(), &stepper.layout(), stored);
-  return advise_on_bytes({*setup_.policy, problem, stepper.plan(), *budget(), setup_.store_all_bytes,
-                          stepper.steered.pace.median()});
+  return advise_on_bytes(
+      {*setup_.policy, problem, stepper.plan(), *budget(), setup_.store_all_bytes, stepper.steered.pace.median()});
 }
 
 std::vector<LayerReport> Trainer::Impl::profile(int steps) {
