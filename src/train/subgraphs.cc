@@ -87,7 +87,7 @@ std::vector<double> medians(const std::vector<std::vector<double>>& samples) {
 std::unique_ptr<Stepper> make_plain(const Setup& setup, const TrainOptions& options, Stepper& optimized, Arena& arena) {
   TrainOptions off = options;
   off.optimize = "off";
-  auto program = prepare_length(setup, off, 0);
+  auto program = prepare_length(setup, off, 0, setup.shape.variant);
   if (program->numerics_id == setup.program->numerics_id) return nullptr;
   StateLayout layout = shared_layout(setup.program->graph, optimized.plan(), program->graph);
   Plan plan = std::get<Plan>(make_plan(program->graph, program->costs, {}, kNoBudget, &layout));
