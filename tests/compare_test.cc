@@ -46,6 +46,8 @@ TEST(Compare, SwitchesMechanismsOffOneAtATimeAndDrawsTheFront) {
   for (const char* name : {"no recompute", "no spill", "no bits", "no optimize", "step time, ms", " * "}) {
     EXPECT_NE(o.out.find(name), std::string::npos) << name << "\n" << o.out;
   }
+  const std::string exact = o.out.substr(o.out.find("no bits"));
+  EXPECT_NE(exact.substr(0, exact.find('\n')).find("same"), std::string::npos) << "exact as store-all\n" << o.out;
   const std::string svg = read_file(folder / "chart.svg");
   EXPECT_NE(svg.find("<polyline"), std::string::npos);
   EXPECT_NE(svg.find("no spill at 70%"), std::string::npos);

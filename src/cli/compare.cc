@@ -146,9 +146,8 @@ void print_row(const Entrant& e, const std::string& budget, std::int64_t bytes, 
 
 void compare_at(const std::shared_ptr<const Model>& model, CompareCommand& c, const std::string& budget,
                 std::int64_t bytes, JsonLines& json) {
-  Entrant base{.policy = "store-all",
-               .trainer = std::make_unique<Trainer>(model, with(c.flags.options, "store-all", "")),
-               .why_not = {}};
+  const TrainOptions stored = without(with(c.flags.options, "store-all", ""), "bits");
+  Entrant base{.policy = "store-all", .trainer = std::make_unique<Trainer>(model, stored), .why_not = {}};
   std::vector<Entrant> entrants = start_all(model, c, std::to_string(bytes));
   std::vector<Entrant*> racing = {&base};
   for (Entrant& e : entrants) {
