@@ -296,7 +296,8 @@ class Trainer {
   std::string learnt() const;
   // Of the shape that ran last.
   PlanReport plan() const;
-  // What Summary::predicted_step_ms would be with the exact plan for the present budget: the yardstick of regret. Plans once. None: there is no budget below store-all, or nothing was measured.
+  // What Summary::predicted_step_ms would be with the exact plan for the present budget: the yardstick of regret. Plans
+  // once. None: there is no budget below store-all, or nothing was measured.
   std::optional<double> oracle_step_ms() const;
   // Per-layer times over some steps; the weights move as in training.
   std::vector<LayerReport> profile(int steps);

@@ -64,8 +64,8 @@ void print_people(const PlanReport& r, const std::vector<std::string>& advice) {
              human_bytes(r.state_bytes), human_bytes(r.store_all_bytes), human_bytes(r.peak_bytes),
              human_bytes(r.lower_bound_bytes), human_bytes(r.min_budget_bytes));
   draw_timeline(r);
-  fmt::print("\n{:<32} {:<10} {:>12} {:>12}  {:<10} {:>8}  {}\n", "layer", "action", "kept", "freed", "precision", "error",
-             "why");
+  fmt::print("\n{:<32} {:<10} {:>12} {:>12}  {:<10} {:>8}  {}\n", "layer", "action", "kept", "freed", "precision",
+             "error", "why");
   for (const PlanReport::Layer& l : r.layers) {
     fmt::print("{:<32} {:<10} {:>12} {:>12}  {:<10} {:>8}  {}\n", l.name, l.action, human_bytes(l.kept_bytes),
                l.freed_bytes > 0 ? human_bytes(l.freed_bytes) : "", l.precision,
