@@ -2,30 +2,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
+#include "tests/json_lines.h"
 #include "tests/program.h"
 
 namespace neap {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr const char* kRun = "train gpt-mini:width=64,layers=2,heads=2,vocab=32 --batch 2 --length 64 --json - ";
-
-std::vector<Json> lines_of(const Outcome& o) {
-  std::vector<Json> out;
-  std::istringstream in(o.out);
-  for (std::string line; std::getline(in, line);) out.push_back(Json::parse(line));
-  return out;
-}
 
 std::vector<Json> trained(const std::string& flags, const char* run = kRun) {
   const Outcome o = run_neap(run + flags);
   EXPECT_EQ(o.status, 0) << flags << "\n" << o.err;
-  std::vector<Json> out = lines_of(o);
+  std::vector<Json> out = lines_of(o.out);
   if (out.empty()) out.push_back(Json::object());
   return out;
 }

@@ -1,22 +1,11 @@
 // `neap profile` as a user calls it: layers, then the tree of subgraphs.
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-#include <sstream>
-
+#include "tests/json_lines.h"
 #include "tests/program.h"
 
 namespace neap {
 namespace {
-
-using Json = nlohmann::json;
-
-std::vector<Json> lines_of(const std::string& text) {
-  std::vector<Json> out;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) out.push_back(Json::parse(line));
-  return out;
-}
 
 TEST(ProfileProgram, PrintsTheTreeOfSubgraphs) {
   const Outcome o = run_neap("profile mlp --batch 8 --steps 2 --initial-granularity 2 --json -");

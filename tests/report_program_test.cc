@@ -5,24 +5,15 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tests/json_lines.h"
 #include "tests/program.h"
 
 namespace neap {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr const char* kRun = "train gpt-mini:layers=3,width=32,heads=2,vocab=64 --length 32 --batch 4 ";
-
-std::vector<Json> lines_of(const std::string& text) {
-  std::vector<Json> out;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) out.push_back(Json::parse(line));
-  return out;
-}
 
 std::vector<Json> trained(const std::string& flags) {
   const Outcome o = run_neap(kRun + ("--json - " + flags));

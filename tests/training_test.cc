@@ -2,22 +2,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <nlohmann/json.hpp>
-#include <sstream>
-
+#include "tests/json_lines.h"
 #include "tests/program.h"
 
 namespace neap {
 namespace {
-
-using Json = nlohmann::json;
-
-std::vector<Json> lines_of(const std::string& text) {
-  std::vector<Json> out;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) out.push_back(Json::parse(line));
-  return out;
-}
 
 Json summary_of(const std::string& arguments) {
   const Outcome o = run_neap(arguments + " --json -");
