@@ -318,11 +318,11 @@ PlanReport plan_training(const TrainOptions& options);
 
 // What would help, in words: bytes that would make a step faster, and by how much; the batch that would fit. `report`
 // is what plan_training() says of these options. Plans several times.
-std::vector<std::string> advise(std::shared_ptr<const Model> model, const TrainOptions& options,
+std::vector<std::string> advise(const std::shared_ptr<const Model>& model, const TrainOptions& options,
                                 const PlanReport& report);
 
 // The largest batch (what: "batch") or length ("length") that TrainOptions::budget, a number of bytes, holds. Plans
 // only. DoesNotFit: not even 1 does.
-FitReport fit_training(std::shared_ptr<const Model> model, const TrainOptions& options, const std::string& what);
+FitReport fit_training(const std::shared_ptr<const Model>& model, const TrainOptions& options, const std::string& what);
 
 }  // namespace neap

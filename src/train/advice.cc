@@ -50,7 +50,7 @@ std::vector<std::string> advise_on_bytes(const AdviceProblem& a) {
   return out;
 }
 
-std::vector<std::string> advise(std::shared_ptr<const Model> model, const TrainOptions& options,
+std::vector<std::string> advise(const std::shared_ptr<const Model>& model, const TrainOptions& options,
                                 const PlanReport& report) {
   if (!report.budget_bytes) return {};
   std::vector<std::string> out;
@@ -69,7 +69,7 @@ std::vector<std::string> advise(std::shared_ptr<const Model> model, const TrainO
   same.budget = std::to_string(*report.budget_bytes);
   same.budget_schedule.clear();
   try {
-    const FitReport fit = fit_training(std::move(model), same, "batch");
+    const FitReport fit = fit_training(model, same, "batch");
     out.push_back(fmt::format("Batches of up to {} fit into {}{}.", fit.largest, human_bytes(fit.budget_bytes),
                               fit.store_all_largest > 0
                                   ? fmt::format("; with everything stored up to {}", fit.store_all_largest)

@@ -119,7 +119,8 @@ Bisection search_for(const std::shared_ptr<const Model>& model, const TrainOptio
 
 }  // namespace
 
-FitReport fit_training(std::shared_ptr<const Model> model, const TrainOptions& options, const std::string& what) {
+FitReport fit_training(const std::shared_ptr<const Model>& model, const TrainOptions& options,
+                       const std::string& what) {
   if (what != "batch" && what != "length") throw UserError(fmt::format("--find '{}': take batch or length", what));
   const std::int64_t budget = bytes_of(options);
   const Setup base = make_setup(model, without_budget(options));
