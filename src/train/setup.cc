@@ -8,7 +8,6 @@
 #include "core/clock.h"
 #include "graph/op.h"
 #include "neap/error.h"
-#include "plan/simulate.h"
 #include "train/budget.h"
 #include "train/data/sequences.h"
 #include "train/schedule.h"
@@ -144,22 +143,12 @@ Least least_plan(const Setup& setup, const TrainOptions& options) {
 
 int choose_variant(const Setup& setup, const TrainOptions& options, std::optional<std::int64_t> budget) {
   if (setup.variants.size() < 2 || !budget || setup.store_all_bytes <= *budget) return 0;  // nothing is faster
-  int best = 0;
-  double least_ms = 0;
-  std::int64_t over = INT64_MAX;  // bytes above the budget of the best
   for (int v = 0; v < static_cast<int>(setup.variants.size()); ++v) {
     const auto program = prepare_length(setup, options, 0, v);
     const StateLayout layout = shared_layout(setup.program->graph, setup.plan, program->graph);
-    const PlanningProblem problem{program->graph, program->costs, setup.link, &layout};
-    const Plan plan = plan_within(greedy_policy(), problem, budget);
-    const std::int64_t above = std::max<std::int64_t>(0, plan.peak_bytes - *budget);
-    const double ms = simulate(plan, program->costs, setup.link).ms;
-    if (above > over || (above == over && v > 0 && ms >= least_ms)) continue;
-    best = v;
-    over = above;
-    least_ms = ms;
+    if (smallest_plan(setup, *program, &layout).peak_bytes <= *budget) return v;
   }
-  return over == 0 ? best : setup.least_variant;
+  return setup.least_variant;
 }
 
 Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options) {

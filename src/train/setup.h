@@ -43,8 +43,8 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
 std::shared_ptr<Program> prepare_length(const Setup& setup, const TrainOptions& options, std::int64_t length,
                                         int variant);
 
-// The variant whose plan for the budget promises the fastest step, by a quick policy and the costs known for `program`,
-// which has the state where `plan` has it. Where none fits, the one that comes nearest.
+// The first variant, the fastest of them, of which the policy has a plan within the budget. Times that would say more
+// are guesses at this point, and guesses err by more than variants differ. Where none fits, the one of the least bytes.
 int choose_variant(const Setup& setup, const TrainOptions& options, std::optional<std::int64_t> budget);
 
 // Activations that a plan keeps when backward begins.
