@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
+#include <string>
 #include <utility>
 
 #include "core/bytes.h"
@@ -26,6 +28,18 @@ Spare& spare() {
   return held;
 }
 
+// What the system can give without taking from others; pinned memory is never swapped.
+std::int64_t free_host_bytes() {
+  std::ifstream info("/proc/meminfo");
+  std::string name;
+  std::int64_t kib = 0;
+  while (info >> name >> kib) {
+    if (name == "MemAvailable:") return kib * kKiB;
+    info.ignore(1 << 10, '\n');
+  }
+  return INT64_MAX;  // it does not say
+}
+
 }  // namespace
 
 PinnedMemory::PinnedMemory(std::int64_t bytes) {
@@ -38,6 +52,10 @@ PinnedMemory::PinnedMemory(std::int64_t bytes) {
   }
   spare().free();
   bytes_ = align_up(bytes, kPage);
+  if (const std::int64_t free = free_host_bytes(); bytes_ > free) {
+    throw DeviceError(fmt::format("{} of host memory cannot be pinned, {} are free; give a smaller --host-ram",
+                                  human_bytes(bytes_), human_bytes(free)));
+  }
   const cudaError_t status =
       cudaHostAlloc(reinterpret_cast<void**>(&data_), static_cast<std::size_t>(bytes_), cudaHostAllocDefault);
   if (status == cudaSuccess) return;
