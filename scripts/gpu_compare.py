@@ -28,6 +28,7 @@ BF16 = ((["gpt2", "--batch", "16", "--length", "1024"], "4608MiB"), (["resnet50"
 # A budget below what recomputation alone reaches cheaply; then what may be used beside the GPU.
 SPILLED = ((["gpt2", "--batch", "16", "--length", "1024", "--compute", "bf16"], "3072MiB", ["--host-ram", "8GiB"]),
            (["resnet50", "--batch", "128", "--compute", "bf16"], "1434MiB", ["--host-ram", "8GiB"]),
+           (["resnet50", "--batch", "128", "--compute", "bf16"], "1434MiB", ["--host-ram", "8GiB", "--policy", "spill"]),
            (["gpt-mini"], "60%", ["--host-ram", "4GiB", "--policy", "spill"]),
            (["gpt-mini"], "60%", ["--spill-dir", "/tmp", "--policy", "spill"]),
            (["gpt-mini"], "60%", ["--spill-dir", "/tmp", "--host-ram", "20MiB", "--policy", "spill"]))
@@ -71,7 +72,7 @@ def compare(program, model, steps):
 def times(program):
     narrow = [[*model, "--compute", "bf16", *budget] for model, most in BF16 for budget in ([], ["--budget", most])]
     for model in (*narrow, *TIMED):
-        rows, summary = train(program, model, "cuda", 24)
+        rows, summary = train(program, model, "cuda", 100 if "--budget" in model else 24)  # plans settle by step 40
         print(f"{' '.join(model):88} {median_ms(rows):9.2f} ms  peak {summary['peak_bytes'] / 2**20:8.0f} MiB  "
               f"context {summary['context_bytes'] / 2**20:5.0f} MiB", flush=True)
 
@@ -86,8 +87,8 @@ def spill(program):
     for model, budget, beside in SPILLED:
         name = " ".join(model)
         if name not in kept:
-            kept[name] = train(program, model, "cuda", 24)[1]["weights_hash"]
-        rows, summary = train(program, [*model, "--budget", budget, *beside], "cuda", 24)
+            kept[name] = train(program, model, "cuda", 80)[1]["weights_hash"]
+        rows, summary = train(program, [*model, "--budget", budget, *beside], "cuda", 80)
         last = rows[-1]
         same = summary["weights_hash"] == kept[name]
         must_spill = "--policy" in beside  # the adaptive policy need not
