@@ -112,6 +112,15 @@ DataSources open_named_data(const TrainOptions& options, const ModelSpec& spec, 
   return {.training = std::move(training), .evaluation = open_evaluation(options, wanted)};
 }
 
+std::shared_ptr<const Dataset> open_inference_data(const TrainOptions& options, const ModelSpec& spec,
+                                                   const Graph& graph, Split split, std::int64_t samples) {
+  constexpr std::uint64_t kFew = 1024;
+  DatasetOptions wanted = options_for(options, spec, graph);
+  wanted.split = split;
+  wanted.samples = samples > 0 ? static_cast<std::uint64_t>(samples) : kFew;
+  return open_dataset(options.data, wanted);
+}
+
 Trainer::Trainer(std::shared_ptr<const Model> model, const TrainOptions& options)
     : impl_(std::make_unique<Impl>(std::move(model), options, open_named_data)) {}
 

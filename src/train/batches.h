@@ -28,4 +28,8 @@ class Batches final : public BatchSource {
   const Loader::Batch* batch_ = nullptr;  // of the step that runs; the loader keeps it until the next is asked for
 };
 
+// The data of an inference; `samples`: of synthetic data (0: a few).
+std::shared_ptr<const Dataset> open_inference_data(const TrainOptions& options, const ModelSpec& spec,
+                                                   const Graph& graph, Split split, std::int64_t samples);
+
 }  // namespace neap

@@ -97,7 +97,8 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
   if (data.evaluation) {
     evaluator_ = std::make_unique<Evaluator>(
         setup_.spec, std::move(data.evaluation), *setup_.device,
-        [&](const Graph& graph) { return shared_layout(longest, setup_.plan, graph); }, options_.own_kernels);
+        Evaluator::How{.layout_for = [&](const Graph& graph) { return shared_layout(longest, setup_.plan, graph); },
+                       .own_only = options_.own_kernels});
     refuse_what_does_not_fit(evaluator_->peak_bytes());
     budget_.raise_minimum(evaluator_->peak_bytes());
   }
