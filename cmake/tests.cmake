@@ -27,6 +27,7 @@ foreach(folder core graph device precision observe recurrent ops autodiff mixed 
   endif()
 endforeach()
 target_link_libraries(test_remat PRIVATE remat_traces)
+target_compile_definitions(test_recurrent PRIVATE NEAP_GOLDEN="${CMAKE_SOURCE_DIR}/tests/parity/recurrent")
 target_sources(test_mixed PRIVATE src/ops/op_check_test.cc)
 if(TARGET test_report)
   target_link_libraries(test_report PRIVATE neap_report)

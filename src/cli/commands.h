@@ -15,6 +15,7 @@ Command add_compare(CLI::App& app);
 Command add_profile(CLI::App& app);
 Command add_fit(CLI::App& app);
 Command add_report(CLI::App& app);
+Command add_infer(CLI::App& app);
 Command add_budget(CLI::App& app);
 Command add_models(CLI::App& app);
 Command add_pretrain(CLI::App& app);

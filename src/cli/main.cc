@@ -48,6 +48,7 @@ int run(int argc, char** argv) {
   add("profile", "time, bytes and bandwidth of each layer", neap::add_profile);
   add("fit", "the largest batch or length that a budget holds", neap::add_fit);
   add("report", "a page for people, from what a run wrote with --json", neap::add_report);
+  add("infer", "a model over a data set, forward only", neap::add_infer);
   add("budget", "another budget for a training run, from its next step on", neap::add_budget);
   add("pretrain", "measure this machine and prepare the agent for recurrent layers", neap::add_pretrain);
   add("models", "what is built in", neap::add_models);

@@ -19,6 +19,7 @@ class Batches final : public BatchSource {
 
  private:
   std::shared_ptr<const Dataset> data_;
+  std::uint64_t parts_;  // batches a step
   SamplerOptions sampling_;
   SequenceOptions sequences_;
   Augment augment_;
@@ -26,5 +27,9 @@ class Batches final : public BatchSource {
   std::unique_ptr<Loader> loader_;
   const Loader::Batch* batch_ = nullptr;  // of the step that runs; the loader keeps it until the next is asked for
 };
+
+// The data of an inference; `samples`: of synthetic data (0: a few).
+std::shared_ptr<const Dataset> open_inference_data(const TrainOptions& options, const ModelSpec& spec,
+                                                   const Graph& graph, Split split, std::int64_t samples);
 
 }  // namespace neap

@@ -4,29 +4,37 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/clock.h"
 #include "neap/error.h"
+#include "optimize/optimization.h"
 #include "plan/validate.h"
 
 namespace neap {
 
-Evaluator::Evaluator(ModelSpec spec, std::shared_ptr<const Dataset> data, Device& device, LayoutFor layout_for,
-                     bool own_only)
+Evaluator::Evaluator(ModelSpec spec, std::shared_ptr<const Dataset> data, Device& device, How how)
     : spec_(std::move(spec)),
       data_(std::move(data)),
       device_(device),
-      layout_for_(std::move(layout_for)),
-      own_only_(own_only) {
-  const auto size = static_cast<std::int64_t>(data_->size());
-  for (const std::int64_t batch : {std::min(spec_.batch(), size), size % spec_.batch()}) {
+      how_(std::move(how)),
+      size_(static_cast<std::int64_t>(data_->size())) {
+  if (how_.most_samples > 0) size_ = std::min(size_, how_.most_samples);
+  for (const std::int64_t batch : {std::min(spec_.batch(), size_), size_ % spec_.batch()}) {
     if (batch > 0 && !passes_.contains(batch)) passes_.emplace(batch, make_pass(batch));
   }
 }
 
 Evaluator::Pass Evaluator::make_pass(std::int64_t batch) const {
-  Pass out{.program = prepare(build_evaluation(spec_, batch), device_, own_only_)};
+  Graph graph = build_evaluation(spec_, batch);
+  if (!spec_.is_bf16) graph = optimize(std::move(graph), chosen_optimizations(how_.optimize));
+  Pass out{.program = prepare(std::move(graph), device_, how_.own_only)};
   const Program& p = out.program;
-  const StateLayout layout = layout_for_(p.graph);
+  const StateLayout layout = how_.layout_for(p.graph);
   out.plan = std::get<Plan>(make_plan(p.graph, p.costs, {}, kNoBudget, &layout));
+  if (how_.policy != nullptr && how_.budget && out.plan.peak_bytes > *how_.budget) {
+    out.program.costs.ms.assign(p.graph.nodes.size(), 1);  // nobody has measured
+    out.plan =
+        plan_within(*how_.policy, {.graph = p.graph, .costs = p.costs, .link = {}, .layout = &layout}, how_.budget);
+  }
   const auto error = validate(out.plan, p.graph, p.costs);
   if (error) throw InternalError("evaluation plan: " + *error);
   return out;
@@ -40,16 +48,16 @@ std::int64_t Evaluator::peak_bytes() const {
 
 EvalReport Evaluator::run(Arena& arena, const std::function<void(Executor&)>& begin) {
   Sums sums;
-  const auto size = static_cast<std::int64_t>(data_->size());
+  batch_ms_.clear();
   for (auto& [batch, pass] : passes_) {
     Executor executor(pass.program, pass.plan, device_, arena);
     for (const TensorId id : pass.program.graph.with_role(Role::kConstant)) {
       executor.write(id, pass.program.graph.at(id).data->data());
     }
     begin(executor);
-    const bool is_rest = batch < spec_.batch() && size > batch;
-    const std::int64_t first = is_rest ? size - batch : 0;
-    const std::int64_t end = is_rest ? size : size / batch * batch;
+    const bool is_rest = batch < spec_.batch() && size_ > batch;
+    const std::int64_t first = is_rest ? size_ - batch : 0;
+    const std::int64_t end = is_rest ? size_ : size_ / batch * batch;
     for (std::int64_t at = first; at < end; at += batch) {
       run_batch(pass, executor, static_cast<std::uint64_t>(at), batch, sums);
     }
@@ -61,6 +69,14 @@ EvalReport Evaluator::run(Arena& arena, const std::function<void(Executor&)>& be
     out.perplexity = std::exp(loss);
   }
   return out;
+}
+
+double Evaluator::median_batch_ms() const {
+  if (batch_ms_.empty()) return 0;
+  std::vector<double> sorted = batch_ms_;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return *middle;
 }
 
 void Evaluator::run_batch(Pass& pass, Executor& executor, std::uint64_t first, std::int64_t count, Sums& sums) {
@@ -78,10 +94,12 @@ void Evaluator::run_batch(Pass& pass, Executor& executor, std::uint64_t first, s
       executor.write(id, staging_.data());
     }
   }
+  const auto start = Clock::now();
   executor.run();
   float loss = 0;
   std::array<std::int64_t, 2> correct{};
   executor.read(*graph.output("loss"), &loss);
+  if (count == std::min(spec_.batch(), size_)) batch_ms_.push_back(ms_since(start));
   if (const auto id = graph.output("correct")) executor.read(*id, correct.data());
   sums.loss += static_cast<double>(loss) * static_cast<double>(count);
   sums.correct += correct[0];

@@ -4,10 +4,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "device/device.h"
 #include "neap/train.h"
 #include "plan/plan.h"
+#include "policy/policy.h"
 #include "runtime/executor.h"
 #include "train/data/dataset.h"
 #include "train/model_spec.h"
@@ -16,14 +20,21 @@ namespace neap {
 
 class Evaluator {
  public:
-  // `layout_for` tells where the run has put the state that a graph names. `own_only`: see prepare().
-  using LayoutFor = std::function<StateLayout(const Graph&)>;
-  Evaluator(ModelSpec spec, std::shared_ptr<const Dataset> data, Device& device, LayoutFor layout_for, bool own_only);
+  struct How {
+    std::function<StateLayout(const Graph&)> layout_for;  // where the state lies that a graph names
+    bool own_only = false;                                // see prepare()
+    std::string optimize = "off";                         // as TrainOptions::optimize
+    const Policy* policy = nullptr;                       // who plans for the budget; null: nobody has to
+    std::optional<std::int64_t> budget;
+    std::int64_t most_samples = 0;  // 0: all
+  };
+  Evaluator(ModelSpec spec, std::shared_ptr<const Dataset> data, Device& device, How how);
 
   // Bytes that the arena must have.
   std::int64_t peak_bytes() const;
 
   EvalReport run(Arena& arena, const std::function<void(Executor&)>& begin);
+  double median_batch_ms() const;  // of the last run; 0: there was none
 
  private:
   struct Pass {  // for one batch size
@@ -42,8 +53,9 @@ class Evaluator {
   ModelSpec spec_;
   std::shared_ptr<const Dataset> data_;
   Device& device_;
-  LayoutFor layout_for_;
-  bool own_only_;
+  How how_;
+  std::int64_t size_;                    // samples
+  std::vector<double> batch_ms_;         // of the last run
   std::vector<std::byte> staging_;       // for a device whose memory the host cannot write
   std::map<std::int64_t, Pass> passes_;  // the usual batch, and what is left at the end of the data
 };

@@ -14,7 +14,6 @@
 #include "train/step_list.h"
 
 namespace neap {
-namespace {
 
 std::unique_ptr<Device> make_device(const TrainOptions& options) {
   if (options.device == "cpu") return make_cpu_device(options.threads);
@@ -25,6 +24,8 @@ std::unique_ptr<Device> make_device(const TrainOptions& options) {
   if (options.device == "cuda") return make_cuda_device();
   throw UserError(fmt::format("there is no device '{}'; take cpu, cuda or null", options.device));
 }
+
+namespace {
 
 // Until the first step was timed: what a middling machine takes.
 constexpr Link kGuessedLink = {.write_bytes_per_ms = 1.5e6, .read_bytes_per_ms = 2e6};

@@ -36,6 +36,9 @@ struct Setup {
   double planning_ms = 0;
 };
 
+// The one that the options name; UserError when there is none such.
+std::unique_ptr<Device> make_device(const TrainOptions& options);
+
 // UserError for wrong options. A plan above the budget is returned like any other: the caller decides.
 Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options);
 

@@ -2,6 +2,7 @@
 
 #include "autodiff/optimizer.h"
 #include "neap/error.h"
+#include "train/carried.h"
 #include "train/model_spec.h"
 
 namespace neap {
@@ -43,6 +44,8 @@ Stepper::Stepper(BatchShape shape, std::shared_ptr<Program> program, Plan plan, 
   loss_ = *g.output("loss");
   hyper_ = g.find(kHyperInput).value_or(TensorId{});
   random_ = g.find(kRandomInput).value_or(TensorId{});
+  part_ = g.find(kPartInput).value_or(TensorId{});
+  carried_ = carried_tensors(g);
   for (std::uint32_t i = 0; i < g.tensors.size(); ++i) {
     const Tensor& t = g.tensors[i];
     if (is_data(t)) inputs_.push_back({{i}, t.name, static_cast<std::size_t>(t.type.bytes())});
