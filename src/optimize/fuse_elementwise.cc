@@ -20,8 +20,8 @@ constexpr std::size_t kMostInputs = 8;
 
 class Fusion {
  public:
-  explicit Fusion(const Graph& graph)
-      : graph_(graph), readers_(readers_of(graph)), taken_(graph.nodes.size()), rewrite_(graph) {}
+  Fusion(const Graph& graph, const Where& where)
+      : graph_(graph), where_(where), readers_(readers_of(graph)), taken_(graph.nodes.size()), rewrite_(graph) {}
 
   // From the last node on: a chain is found from its end.
   bool run() {
@@ -40,6 +40,7 @@ class Fusion {
 
  private:
   bool is_candidate(NodeId id) const {
+    if (!where_.empty() && where_[id.index] < 0) return false;
     const Node& node = graph_.at(id);
     if (!node.op->elementwise || node.phase == Phase::kUpdate || node.op->side_effects()) return false;
     for (const auto& [key, value] : node.attrs) {
@@ -82,7 +83,8 @@ class Fusion {
       const bool is_inside = !readers_[result.index].empty() && !is_output(graph_, result) &&
                              std::all_of(readers_[result.index].begin(), readers_[result.index].end(),
                                          [&](NodeId reader) { return group.contains(reader.index); });
-      if (taken_[i] || !is_inside || !is_candidate({i}) || node.phase != graph_.at(end).phase ||
+      const bool is_other_piece = !where_.empty() && where_[i] != where_[end.index];
+      if (taken_[i] || is_other_piece || !is_inside || !is_candidate({i}) || node.phase != graph_.at(end).phase ||
           !(graph_.at(result).type == type)) {
         break;
       }
@@ -152,6 +154,7 @@ class Fusion {
   }
 
   const Graph& graph_;
+  const Where& where_;
   std::vector<std::vector<NodeId>> readers_;
   std::vector<bool> taken_;
   Rewrite rewrite_;
@@ -159,8 +162,8 @@ class Fusion {
 
 }  // namespace
 
-Graph fuse_elementwise(const Graph& graph) {
-  Fusion fusion(graph);
+Graph fuse_elementwise(const Graph& graph, const Where& where) {
+  Fusion fusion(graph, where);
   return fusion.run() ? fusion.finish() : graph;
 }
 

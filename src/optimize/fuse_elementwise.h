@@ -6,7 +6,7 @@
 
 namespace neap {
 
-Graph fuse_elementwise(const Graph& graph);
+Graph fuse_elementwise(const Graph& graph, const Where& where = {});
 
 inline constexpr Optimization kFusedElementwise = {.name = "fuse",
                                                    .what = "chains of elementwise ops run together, chunk by chunk",

@@ -7,6 +7,7 @@
 #include "autodiff/autodiff.h"
 #include "neap/layers.h"
 #include "optimize/optimize_testing.h"
+#include "optimize/rewrite.h"
 
 namespace neap {
 namespace {
@@ -79,6 +80,24 @@ TEST(FusedElementwise, LeavesWhatOthersReadAndWhatIsSmall) {
   g.output("w", g("exp", {g("tanh", {small})}));
   const Graph before = g.take();
   EXPECT_EQ(print(fuse_elementwise(before)), print(before));
+}
+
+// Only where it may, and never across the border of two pieces.
+TEST(FusedElementwise, StaysInItsPieces) {
+  const Graph graph = spelled_out();
+  const auto nodes = static_cast<int>(graph.nodes.size());
+  EXPECT_EQ(count_of(fuse_elementwise(graph, Where(graph.nodes.size(), -1)), "fused"), 0);
+  Where all(graph.nodes.size(), 0);
+  const Graph whole = fuse_elementwise(graph, all);
+  EXPECT_EQ(count_of(whole, "fused"), count_of(fuse_elementwise(graph), "fused"));
+  std::uint32_t inside = 0;  // of a chain that becomes one node
+  while (inside < graph.nodes.size() && counterparts(graph, whole)[inside] != counterparts(graph, whole)[inside + 1])
+    ++inside;
+  ASSERT_LT(static_cast<int>(inside), nodes);
+  Where cut(graph.nodes.size(), 0);
+  std::fill(cut.begin() + inside + 1, cut.end(), 1);
+  const auto parts = counterparts(graph, fuse_elementwise(graph, cut));
+  EXPECT_NE(parts[inside], parts[inside + 1]);
 }
 
 }  // namespace

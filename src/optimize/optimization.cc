@@ -63,7 +63,7 @@ std::vector<const Optimization*> chosen_optimizations(std::string_view text) {
 }
 
 Graph optimize(Graph graph, std::span<const Optimization* const> chosen) {
-  for (const Optimization* each : chosen) graph = each->apply(graph);
+  for (const Optimization* each : chosen) graph = each->apply(graph, {});
   return graph;
 }
 

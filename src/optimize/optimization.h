@@ -15,6 +15,10 @@ namespace neap {
 enum class Strategy : std::uint8_t { kCompute, kMemory, kHybrid };
 std::string_view name(Strategy strategy);
 
+// Where a pass may work: a piece for each node, negative to keep out; nodes of different pieces are not joined. Empty:
+// everywhere.
+using Where = std::vector<int>;
+
 struct Optimization {
   std::string_view name;  // as --optimize takes it
   std::string_view what;
@@ -22,7 +26,7 @@ struct Optimization {
   Strategy strategy = Strategy::kCompute;
   bool is_bitwise = false;  // every result keeps its bits
   // The graph after it, or the same graph where there is nothing to do.
-  Graph (*apply)(const Graph& graph) = nullptr;
+  Graph (*apply)(const Graph& graph, const Where& where) = nullptr;
 };
 
 // In the order in which they are applied.

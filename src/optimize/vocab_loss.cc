@@ -90,11 +90,12 @@ void replace(const Graph& graph, const Loss& loss, Rewrite& rewrite) {
 
 }  // namespace
 
-Graph tile_vocab_loss(const Graph& graph) {
+Graph tile_vocab_loss(const Graph& graph, const Where& where) {
   const Finder finder(graph);
   Rewrite rewrite(graph);
   bool found = false;
   for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
+    if (!where.empty() && where[i] < 0) continue;
     if (const auto loss = finder.at({i})) {
       replace(graph, *loss, rewrite);
       found = true;

@@ -6,7 +6,7 @@
 
 namespace neap {
 
-Graph tile_vocab_loss(const Graph& graph);
+Graph tile_vocab_loss(const Graph& graph, const Where& where = {});
 
 inline constexpr Optimization kTiledVocabLoss = {.name = "vocab-loss",
                                                  .what = "the loss over a vocabulary in tiles, without whole logits",
