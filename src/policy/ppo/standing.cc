@@ -10,9 +10,10 @@ namespace {
 constexpr double kEqual = 1.005;    // of the best: not worth a switch
 constexpr double kReckoned = 1.05;  // what is reckoned to take more is not run
 constexpr double kScaled = 1.15;    // the same for what was measured before the machine changed
-// After one and two visits, what took more is out of question; after three, nothing is in question any more.
-constexpr double kAfterOne = 1.25;
-constexpr double kAfterTwo = 1.02;
+// After one and two visits, what took more is out of question; after three, nothing is in question any more. One visit
+// may have been struck by chance.
+constexpr double kAfterOne = 1.5;
+constexpr double kAfterTwo = 1.03;
 constexpr double kTryLoss = 0.1;  // tries of slower actions are rarer by this over what they lose
 
 // Equal for actions that do the same work: the steps of a piece or, negative, of the hybrid's first; and the gates.
@@ -65,9 +66,22 @@ void reckon(const LayerState& s, std::span<const Action> actions, bool keeps_gat
   }
 }
 
-bool is_in_question(const LayerState& s, const Standing& y, std::size_t a, double best) {
-  if (y.us[a] == 0 || best == 0) return true;
-  if (!is_measured(s, a)) return y.us[a] <= kReckoned * best;
+// Whether no other action has as many pieces as lie between this one's and the best's: one looks step by step which way
+// times fall, for two that are nearly equal tell nothing of those far away.
+bool is_beside_the_best(const Standing& y, const std::vector<bool>& allowed, std::size_t a) {
+  const double low = std::min(y.pieces[a], y.pieces[y.best]);
+  const double high = std::max(y.pieces[a], y.pieces[y.best]);
+  for (std::size_t b = 0; b < y.pieces.size(); ++b) {
+    const bool is_even = allowed[b] && y.cuts[b] > 0 && (y.cuts[a] & 1) == (y.cuts[b] & 1);  // no hybrid
+    if (is_even && y.pieces[b] > low && y.pieces[b] < high) return false;
+  }
+  return true;
+}
+
+bool is_in_question(const LayerState& s, const Standing& y, const std::vector<bool>& allowed, std::size_t a,
+                    double best) {
+  if (best == 0) return true;
+  if (!is_measured(s, a)) return (y.us[a] == 0 || y.us[a] <= kReckoned * best) && is_beside_the_best(y, allowed, a);
   if (s.visits[a] == 0) return y.us[a] <= kScaled * best;
   if (s.visits[a] == 1) return y.us[a] <= kAfterOne * best;
   return s.visits[a] == 2 && y.us[a] <= kAfterTwo * best;
@@ -116,11 +130,12 @@ void judge(const LayerState& s, std::span<const Action> actions, const std::vect
   for (std::size_t a = 0; a < actions.size(); ++a) {
     const double lost = best > 0 && out.us[a] > 0 ? out.us[a] / best - 1 : 0;
     out.weights[a] = !out.runs[a] ? 0 : lost > kTryLoss ? kTryLoss / lost : 1;
-    out.is_open = out.is_open || (out.runs[a] && a != out.best && is_in_question(s, out, a, best));
+    out.is_open = out.is_open || (out.runs[a] && a != out.best && is_in_question(s, out, allowed, a, best));
   }
   for (std::size_t a = 0; a < actions.size(); ++a) {
     if (!out.runs[a]) continue;
-    out.runs[a] = out.is_open ? is_in_question(s, out, a, best) : a == out.best || (out.us[a] <= kEqual * best);
+    out.runs[a] = out.is_open ? is_in_question(s, out, allowed, a, best)
+                              : a == out.best || (is_measured(s, a) && out.us[a] <= kEqual * best);
   }
 }
 
