@@ -200,7 +200,7 @@ void TrainFlags::finish() {
   const std::string made_here = recurrent_policy_path();
   if (!recurrent_policy.empty()) {
     options.recurrent.learnt = read_text("--recurrent-policy", recurrent_policy);
-  } else if (std::filesystem::is_regular_file(made_here)) {
+  } else if (std::error_code none; std::filesystem::file_size(made_here, none) > 0 && !none) {
     options.recurrent.learnt = read_text("--recurrent-policy", made_here);
   }
   if (!bn.empty()) options.frozen_batch_norm = bn == "frozen";
