@@ -42,7 +42,7 @@ class Net final : public Model {
 // Row r of a batch goes on with what row r of the batch before left off.
 class Streams {
  public:
-  explicit Streams(std::int64_t steps, std::int64_t rows = kBatch) : steps_(steps), rows_(rows) {}
+  explicit Streams(std::int64_t steps) : steps_(steps) {}
   void operator()(std::string_view /*input*/, std::span<std::byte> dst) {
     std::vector<float> values(dst.size() / sizeof(float));
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(values.size()); ++i) {
@@ -58,7 +58,6 @@ class Streams {
 
  private:
   std::int64_t steps_;
-  std::int64_t rows_;
   std::int64_t done_ = 0;
 };
 
