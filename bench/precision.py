@@ -227,7 +227,8 @@ def kept(options, part, lines):
 def write_section(options, lines):
     parts = [f"## Activations in fewer bits\n\n`bench/precision.py`: 3 epochs of Fashion-MNIST (batch 64), 400 steps of text "
              f"(batch 4), learning rates falling to 0; rows in `bench/{options.rows.name}`.", "\n".join(lines)]
-    for part, head in (("time", "`bench/precision.py --time`:"), ("gradients", "`bench/gradient_error.py`:"), ("codecs", "`bench/precision.py --codecs`:")):
+    for part, head in (("time", "`bench/precision.py --time`:"), ("gradients", "`bench/gradient_error.py`; error: the square of the distance to the exact gradient, over the gradient's variance "
+                         "from batch to batch, weight matrix by weight matrix:"), ("codecs", "`bench/precision.py --codecs`:")):
         path = options.rows.with_suffix(f".{part}.md")
         if path.exists():
             parts.append(f"{head}\n\n{path.read_text().rstrip()}")
