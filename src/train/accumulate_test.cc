@@ -8,6 +8,7 @@
 #include "core/random.h"
 #include "neap/layers.h"
 #include "neap/train.h"
+#include "train/resume_testing.h"
 
 namespace neap {
 namespace {
@@ -134,29 +135,13 @@ TEST(Accumulate, PartsDecodeWhatTheyHaveEncoded) {
 }
 
 TEST(Accumulate, ResumesToTheSameBits) {
-  const testing::TempDir folder;
-  TrainOptions options{.model = "gpt-mini:layers=1,width=64,heads=2,dropout=0.1",
-                       .steps = 6,
-                       .batch = 8,
-                       .accumulate = 2,
-                       .length = 32,
-                       .seed = 3,
-                       .threads = 1};
-  options.checkpoint = folder.path().string();
-  std::string expected;
-  {
-    Trainer whole(options);
-    for (int i = 0; i < 6; ++i) {
-      if (i == 3) whole.checkpoint();
-      whole.advance();
-    }
-    expected = whole.summary().weights_hash;
-  }
-  options.resume = true;
-  Trainer rest(options);
-  EXPECT_EQ(rest.step(), 3);
-  while (rest.step() < 6) rest.advance();
-  EXPECT_EQ(rest.summary().weights_hash, expected);
+  testing::expect_same_bits_resumed({.model = "gpt-mini:layers=1,width=64,heads=2,dropout=0.1",
+                                     .steps = 6,
+                                     .batch = 8,
+                                     .accumulate = 2,
+                                     .length = 32,
+                                     .seed = 3,
+                                     .threads = 1});
 }
 
 TEST(Accumulate, RefusesWhatWouldMeanSomethingElse) {

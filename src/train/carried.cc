@@ -174,14 +174,6 @@ std::string Carried::take(const Stepper& stepper, std::int64_t part, std::uint64
   return trouble;
 }
 
-std::int64_t Carried::bytes() const {
-  std::int64_t sum = 0;
-  for (const auto& states : parts_) {
-    for (const State& s : states) sum += precision::encoded_bytes(s.level, s.elements);
-  }
-  return sum;
-}
-
 std::vector<StoredTensorReport> Carried::rows() const {
   std::vector<StoredTensorReport> out;
   for (const auto& states : parts_) {

@@ -28,8 +28,6 @@ class Carried {
   // Behind it. What the level cannot hold is kept exactly; the line for people says so, mostly it is empty.
   [[nodiscard]] std::string take(const Stepper& stepper, std::int64_t part, std::uint64_t run);
 
-  // Bytes that wait between two steps.
-  std::int64_t bytes() const;
   // With a level below fp32: a row each, of the last batch.
   std::vector<StoredTensorReport> rows() const;
 

@@ -12,6 +12,7 @@
 #include "graph/op.h"
 #include "neap/layers.h"
 #include "neap/recurrent.h"
+#include "train/resume_testing.h"
 
 namespace neap {
 namespace {
@@ -129,7 +130,6 @@ TEST(Carried, WaitsInFewerBitsAndComesBackAsTheyAllow) {
 
 TEST(Carried, ResumesToTheSameBits) {
   for (const char* tolerance : {"exact", "default"}) {
-    const testing::TempDir folder;
     TrainOptions options{.model = "lstm-lm:hidden=32,vocab=64",
                          .steps = 6,
                          .batch = 4,
@@ -139,20 +139,7 @@ TEST(Carried, ResumesToTheSameBits) {
                          .seed = 3,
                          .threads = 1};
     options.precision.tolerance = tolerance;
-    options.checkpoint = folder.path().string();
-    std::string expected;
-    {
-      Trainer whole(options);
-      for (int i = 0; i < 6; ++i) {
-        if (i == 3) whole.checkpoint();
-        whole.advance();
-      }
-      expected = whole.summary().weights_hash;
-    }
-    options.resume = true;
-    Trainer rest(options);
-    while (rest.step() < 6) rest.advance();
-    EXPECT_EQ(rest.summary().weights_hash, expected) << tolerance;
+    testing::expect_same_bits_resumed(options);
   }
 }
 
