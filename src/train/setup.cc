@@ -10,6 +10,7 @@
 #include "neap/error.h"
 #include "train/budget.h"
 #include "train/data/sequences.h"
+#include "train/parts.h"
 #include "train/schedule.h"
 #include "train/step_list.h"
 
@@ -207,7 +208,8 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   return out;
 }
 
-PlanReport plan_training(std::shared_ptr<const Model> model, const TrainOptions& options) {
+PlanReport plan_training(std::shared_ptr<const Model> model, const TrainOptions& given) {
+  const TrainOptions options = with_settled_parts(model, given);
   const Setup setup = make_setup(std::move(model), options);
   const bool is_settled =
       setup.levels || !setup.budget || setup.store_all_bytes <= *setup.budget || *setup.budget < setup.min_bytes;

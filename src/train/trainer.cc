@@ -15,6 +15,7 @@
 #include "plan/simulate.h"
 #include "train/advice.h"
 #include "train/checkpoint.h"
+#include "train/parts.h"
 #include "train/profile.h"
 #include "train/schedule.h"
 #include "train/state.h"
@@ -74,7 +75,7 @@ double StepTimes::median() const {
 }
 
 Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& options, const OpenData& open)
-    : options_(with_recorded_budget(options)),
+    : options_(with_settled_parts(model, with_recorded_budget(options))),
       setup_(make_setup(std::move(model), options_)),
       budget_({setup_.plan.state_bytes, setup_.store_all_bytes, setup_.min_bytes}, setup_.budget, room_of(options),
               options.budget_schedule),
@@ -82,7 +83,7 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
       steppers_(kMostShapes),
       new_shapes_(options.lifetimes, options.seed),
       gearbox_(options.recurrent, options.seed, options.reservation.empty()),
-      carried_(options) {
+      carried_(options_) {
   note_ = gearbox_.note();
   steering_.ask_first([this](const PlanningProblem& problem, const BatchShape& shape, Steering::Budget budget) {
     return new_shapes_.plan(*setup_.policy, problem, std::min(budget.value_or(kNoBudget), arena_->bytes()),
@@ -221,6 +222,7 @@ Summary Trainer::Impl::summary() const {
           .policy = options_.policy,
           .steps = step_,
           .batch = setup_.spec.batch() * setup_.spec.parts,
+          .parts = setup_.spec.parts,
           .budget_bytes = budget(),
           .peak_bytes = peak_,
           .store_all_bytes = setup_.store_all_bytes,
