@@ -170,8 +170,7 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   out.shape = {.batch = out.spec.batch(), .length = sequence_length(out.program->graph)};
   check_lengths(out, options);
   out.link = out.device->kind() == DeviceKind::kCuda && options.host_ram > 0 ? kGuessedPinnedLink : kGuessedLink;
-  const bool has_place = !options.spill_dir.empty() || options.host_ram > 0;
-  out.policy = make_policy(options.policy, options.checkpointing, has_place);
+  out.policy = make_policy(options.policy, options.checkpointing, has_place(options));
   out.levels = Levels::make(options, out.program->graph);
   StoredLevels stored;
   const PlanningProblem problem = out.problem(*out.program, nullptr, stored);

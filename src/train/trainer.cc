@@ -262,8 +262,9 @@ std::optional<double> Trainer::Impl::oracle_step_ms() const {
   const double predicted_ms = Steering::predicted_ms(stepper);
   if (!budget() || *budget() >= setup_.store_all_bytes || !(predicted_ms > 0)) return std::nullopt;
   const Costs& costs = stepper.program()->costs;
-  const PlanningProblem problem{stepper.graph(), costs, setup_.link, &stepper.layout()};
-  const std::optional<Plan> exact = oracle_policy().within(problem, *budget());
+  StoredLevels stored;
+  const PlanningProblem problem = setup_.problem(*stepper.program(), &stepper.layout(), stored);
+  const std::optional<Plan> exact = joint_oracle_policy(has_place(options_))->within(problem, *budget());
   const double here_ms = simulate(stepper.plan(), costs, setup_.link).ms;
   if (!exact || !(here_ms > 0)) return std::nullopt;
   return predicted_ms * simulate(*exact, costs, setup_.link).ms / here_ms;  // at the pace of the last steps
