@@ -4,9 +4,9 @@
 #include <array>
 
 #include "core/bytes.h"
-#include "device/cpu/vmath_simd.h"
 #include "device/geared_kernel.h"
 #include "neap/error.h"
+#include "ops/cast/cast_simd.h"
 
 namespace neap {
 namespace {
@@ -64,11 +64,11 @@ class Conversion {
   }
   void widen(const std::byte* from, float* to, std::int64_t n, Stream& stream) const {
     if (is_cuda_) return widen_cuda(from, to, n, stream);
-    vmath_table().from_bf16(reinterpret_cast<const std::uint16_t*>(from), to, n);
+    widen_cpu(from, to, n);
   }
   void narrow(const float* from, std::byte* to, std::int64_t n, Stream& stream) const {
     if (is_cuda_) return narrow_cuda(from, to, n, stream);
-    vmath_table().to_bf16(from, reinterpret_cast<std::uint16_t*>(to), n);
+    narrow_cpu(from, to, n);
   }
 
   bool is_cuda_;
@@ -135,7 +135,14 @@ OpCall widened(const OpCall& call) {
   return out;
 }
 
-std::shared_ptr<Kernel> converting_kernel(const OpCall& call, std::shared_ptr<Kernel> inner, DeviceKind device) {
+void widen_cpu(const std::byte* from, float* to, std::int64_t n) { cast_table().bf16_to_f32(from, to, n); }
+void narrow_cpu(const float* from, std::byte* to, std::int64_t n) { cast_table().f32_to_bf16(from, to, n); }
+
+std::shared_ptr<Kernel> converting_kernel(const OpCall& call, const PrepareWide& prepare, DeviceKind device) {
+  if (device == DeviceKind::kCpu) {
+    if (auto chunked = chunked_kernel(call, prepare)) return chunked;
+  }
+  std::shared_ptr<Kernel> inner = prepare(widened(call));
   if (auto geared = std::dynamic_pointer_cast<GearedKernel>(inner)) {
     return std::make_shared<GearedConvertingKernel>(Conversion(call, device), std::move(geared));
   }
