@@ -16,10 +16,15 @@ constexpr std::size_t kMost = 32;     // inputs or outputs of a call
 
 class Conversion {
  public:
-  Conversion(const OpCall& call, DeviceKind device) : is_cuda_(device == DeviceKind::kCuda) {
+  Conversion(const OpCall& call, const OpCall& inner, DeviceKind device) : is_cuda_(device == DeviceKind::kCuda) {
     require(call.inputs.size() <= kMost && call.outputs.size() <= kMost, "a call has few tensors");
-    for (const auto& t : call.inputs) inputs_.push_back(t && t->dtype == DType::kBF16 ? t->elements() : -1);
-    for (const TensorType& t : call.outputs) outputs_.push_back(t.dtype == DType::kBF16 ? t.elements() : -1);
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+      const auto& t = call.inputs[i];
+      inputs_.push_back(t && !(*t == *inner.inputs[i]) ? t->elements() : -1);
+    }
+    for (std::size_t i = 0; i < call.outputs.size(); ++i) {
+      outputs_.push_back(call.outputs[i] == inner.outputs[i] ? -1 : call.outputs[i].elements());
+    }
   }
 
   // Beside that of the kernel inside.
@@ -142,11 +147,17 @@ std::shared_ptr<Kernel> converting_kernel(const OpCall& call, const PrepareWide&
   if (device == DeviceKind::kCpu) {
     if (auto chunked = chunked_kernel(call, prepare)) return chunked;
   }
-  std::shared_ptr<Kernel> inner = prepare(widened(call));
+  const OpCall wide = widened(call);
+  return converting_between(call, wide, prepare(wide), device);
+}
+
+std::unique_ptr<Kernel> converting_between(const OpCall& call, const OpCall& inner_call, std::shared_ptr<Kernel> inner,
+                                           DeviceKind device) {
+  Conversion conversion(call, inner_call, device);
   if (auto geared = std::dynamic_pointer_cast<GearedKernel>(inner)) {
-    return std::make_shared<GearedConvertingKernel>(Conversion(call, device), std::move(geared));
+    return std::make_unique<GearedConvertingKernel>(std::move(conversion), std::move(geared));
   }
-  return std::make_shared<ConvertingKernel>(Conversion(call, device), std::move(inner));
+  return std::make_unique<ConvertingKernel>(std::move(conversion), std::move(inner));
 }
 
 }  // namespace neap

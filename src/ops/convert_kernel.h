@@ -19,6 +19,10 @@ OpCall widened(const OpCall& call);
 using PrepareWide = std::function<std::shared_ptr<Kernel>(const OpCall& call)>;
 std::shared_ptr<Kernel> converting_kernel(const OpCall& call, const PrepareWide& prepare, DeviceKind device);
 
+// Around a kernel for `inner_call`: what is bf16 in `call` and f32 there is converted, the rest handed on.
+std::unique_ptr<Kernel> converting_between(const OpCall& call, const OpCall& inner_call, std::shared_ptr<Kernel> inner,
+                                           DeviceKind device);
+
 // convert_chunks.cc: the kernel that works some elements at a time; null where an element needs others.
 std::shared_ptr<Kernel> chunked_kernel(const OpCall& call, const PrepareWide& prepare);
 

@@ -8,6 +8,7 @@
 #include "device/cpu/bf16.h"
 #include "device/geared_kernel.h"
 #include "neap/error.h"
+#include "ops/convert_kernel.h"
 #include "recurrent/gear.h"
 
 namespace neap::ops {
@@ -305,9 +306,28 @@ Prepared chunk_ref(ChunkFamily family, const OpCall& call) {
   return function_kernel(run, forward_workspace_ref(shape));
 }
 
+namespace {
+
+// What is no operand of a product as f32.
+OpCall with_wide_rest(const OpCall& call, std::initializer_list<std::size_t> products) {
+  OpCall out = widened(call);
+  for (const std::size_t i : products) out.inputs[i] = call.inputs[i];
+  return out;
+}
+
+}  // namespace
+
 Prepared chunk_grad_simd(ChunkFamily family, const OpCall& call) {
+  const std::initializer_list<std::size_t> products = {ChunkGradIn::kX, ChunkGradIn::kWIh, ChunkGradIn::kWHh};
+  const OpCall inner = with_wide_rest(call, products);
+  if (!(inner.inputs == call.inputs) || !(inner.outputs == call.outputs)) {
+    Prepared made = chunk_grad_simd(family, inner);
+    auto* kernel = std::get_if<std::unique_ptr<Kernel>>(&made);
+    if (kernel == nullptr) return made;
+    return converting_between(call, inner, std::move(*kernel), DeviceKind::kCpu);
+  }
   ChunkShape shape = backward_shape(family, call);
-  const auto type = product_type(call, {ChunkGradIn::kX, ChunkGradIn::kWIh, ChunkGradIn::kWHh});
+  const auto type = product_type(call, products);
   if (const char* why = take_type(shape, type)) return Declined{why};
   const auto run = [shape](const Buffers& b, std::uint32_t gear) {
     run_backward(shape, chunk_backward_buffers(b), b.workspace, Gear::of(gear));
