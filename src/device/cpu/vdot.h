@@ -13,6 +13,13 @@ NEAP_VM vf vdot_pairs(vf sum, vu a, vu b) {
   __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
   return sum;
 }
+
+// Rounded to nearest even; what is too small for a normal f32 counts as 0.
+NEAP_VM vh vround_bf16(vf x) {
+  vh half;
+  __asm__("vcvtneps2bf16 %1, %0" : "=v"(half) : "v"(x));
+  return half;
+}
 #endif
 
 // Pairs (low, high) of two vectors, rounded.

@@ -84,8 +84,8 @@ inline void weigh(const AttentionShape& s, const ScoreTile& t, const float* mask
         const std::int64_t at = (j + p) * kTile + v * kLanes;
         const vf weight = exp_of_score(scaled_score(x.weight, mask, t, s.scale, j + p, v) - lse);
         const vf factor = keep != nullptr ? vload(keep + at) : vset(1.0F);
-        vstore_bf16(x.weights + at, weight * factor);
-        change[p] = to_bf16(weight * (vload(x.change + at) * factor - delta));
+        vstore_half(x.weights + at, vround_bf16(weight * factor));
+        change[p] = vround_bf16(weight * (vload(x.change + at) * factor - delta));
         vstore_half(x.changes + at, change[p]);
       }
       vstore(x.change_pairs + j / 2 * kTile + v * kLanes, vpairs(change[0], change[1]));

@@ -78,7 +78,7 @@ inline void weigh(const AttentionShape& s, const ScoreTile& t, const float* mask
       for (std::int64_t p = 0; p < 2 && j + p < keys; ++p) {
         const vf e = exp_of_score(scaled_score(x.scores, mask, t, s.scale, j + p, v) - top);
         total = total + e;
-        weight[p] = to_bf16(keep != nullptr ? e * vload(keep + (j + p) * kTile + v * kLanes) : e);
+        weight[p] = vround_bf16(keep != nullptr ? e * vload(keep + (j + p) * kTile + v * kLanes) : e);
       }
       vstore(x.weight + j / 2 * kTile + v * kLanes, vpairs(weight[0], weight[1]));
     }

@@ -78,7 +78,7 @@ constexpr KernelEntry kForward[] = {{"cublaslt", DeviceKind::kCuda, linear_cuda,
                                     {"ref", DeviceKind::kCpu, linear_ref}};
 constexpr KernelEntry kBackward[] = {{"cublaslt", DeviceKind::kCuda, linear_grad_cuda, true},
                                      {"onednn", DeviceKind::kCpu, grad_onednn, true},
-                                     {"simd", DeviceKind::kCpu, linear_grad_own},
+                                     {"simd", DeviceKind::kCpu, linear_grad_own, true},
                                      {"ref", DeviceKind::kCpu, linear_grad_ref}};
 
 std::int64_t rows_of(const Shape& x) {
