@@ -23,9 +23,7 @@ NEAP_VM vh vround_bf16(vf x) {
 #endif
 
 // Pairs (low, high) of two vectors, rounded.
-NEAP_VM vu vpairs(vh low, vh high) {
-  return __builtin_convertvector(low, vu) | (__builtin_convertvector(high, vu) << 16);
-}
+NEAP_VM vu vpairs(vh low, vh high) { return widened_bits(low) | (widened_bits(high) << 16); }
 
 }  // namespace
 }  // namespace neap::NEAP_ISA_NS
