@@ -10,6 +10,7 @@
 #include "neap/error.h"
 #include "train/budget.h"
 #include "train/data/sequences.h"
+#include "train/parts.h"
 #include "train/schedule.h"
 #include "train/step_list.h"
 
@@ -169,8 +170,7 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   out.shape = {.batch = out.spec.batch(), .length = sequence_length(out.program->graph)};
   check_lengths(out, options);
   out.link = out.device->kind() == DeviceKind::kCuda && options.host_ram > 0 ? kGuessedPinnedLink : kGuessedLink;
-  const bool has_place = !options.spill_dir.empty() || options.host_ram > 0;
-  out.policy = make_policy(options.policy, options.checkpointing, has_place);
+  out.policy = make_policy(options.policy, options.checkpointing, has_place(options));
   out.levels = Levels::make(options, out.program->graph);
   StoredLevels stored;
   const PlanningProblem problem = out.problem(*out.program, nullptr, stored);
@@ -207,7 +207,8 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   return out;
 }
 
-PlanReport plan_training(std::shared_ptr<const Model> model, const TrainOptions& options) {
+PlanReport plan_training(std::shared_ptr<const Model> model, const TrainOptions& given) {
+  const TrainOptions options = with_settled_parts(model, given);
   const Setup setup = make_setup(std::move(model), options);
   const bool is_settled =
       setup.levels || !setup.budget || setup.store_all_bytes <= *setup.budget || *setup.budget < setup.min_bytes;
