@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "core/bytes.h"
+#include "device/cpu/bf16.h"
 #include "neap/error.h"
 #include "train/schedule.h"
 
@@ -218,6 +219,10 @@ void TrainFlags::finish() {
     options.recurrent.learnt = read_text("--recurrent-policy", made_here);
   }
   if (!bn.empty()) options.frozen_batch_norm = bn == "frozen";
+  if (options.compute == "bf16" && options.device == "cpu" && !has_bf16_products()) {
+    fmt::print(stderr,
+               "neap: bf16 products are emulated on this CPU (it has no AVX512_BF16): right, but slower than f32\n");
+  }
 }
 
 }  // namespace neap
