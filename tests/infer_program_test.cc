@@ -66,6 +66,26 @@ TEST(InferProgram, RunsRecurrentModels) {
   EXPECT_EQ(inferred(run + "--recurrent whole")["loss"], adaptive["loss"]);
 }
 
+// Weights of a quarter of the bytes, and nearly the same answers.
+TEST(InferProgram, ComputesInEightBitsByName) {
+  const std::string run = "cnn --data fashion-mnist --batch 64 ";
+  const ScratchFolder folder;
+  ASSERT_EQ(run_neap("train " + run + "--steps 40 --checkpoint " + (folder / "c")).status, 0);
+  const std::string from = run + "--samples 2000 --checkpoint " + (folder / "c");
+  const Json exact = inferred(from);
+  const Json small = inferred(from + " --optimize int8");
+  EXPECT_GT(exact["accuracy"], 0.6);
+  EXPECT_NEAR(small["accuracy"], exact["accuracy"], 0.005);
+  EXPECT_NE(small["loss"], exact["loss"]);
+  EXPECT_LT(small["state_bytes"], 0.3 * exact["state_bytes"].get<double>());
+  EXPECT_NE(small["numerics_id"], exact["numerics_id"]);
+  EXPECT_EQ(inferred(from + " --optimize int8 --threads 1")["loss"], small["loss"]);
+  EXPECT_EQ(inferred(from + " --optimize int8 --budget min")["loss"], small["loss"]);
+  const Outcome training = run_neap("train mlp --steps 1 --optimize int8");
+  EXPECT_EQ(training.status, 2);
+  EXPECT_NE(training.err.find("--policy int8"), std::string::npos) << training.err;
+}
+
 TEST(InferProgram, TellsPeople) {
   const Outcome o = run_neap("infer mlp:hidden=16 --batch 4 --samples 8");
   EXPECT_EQ(o.status, 0) << o.err;

@@ -88,6 +88,7 @@ std::int64_t sequence_length(const Graph& graph) {
 
 Graph build_training(const ModelSpec& spec, const TrainOptions& options, const Variant& variant) {
   const auto passes = chosen_optimizations(options.optimize);
+  refuse_for_training(passes);
   Graph forward = build_forward(spec, spec.request);
   apply(variant, forward);
   if (spec.parts > 1 && !options.accumulate_batch_norm) refuse_batch_norm(forward);
