@@ -24,6 +24,23 @@ ROWS = [
     ("int8", "others", "gpt-mini, batch 8 × 256", "infer gpt-mini --samples 48", "--optimize off", "--optimize int8", TIME),
     ("int8", "others", "bert-mini, batch 16 × 128", "infer bert-mini --samples 256", "--optimize off", "--optimize int8", TIME),
     ("int8", "others", "gpt-mini: state", "infer gpt-mini --samples 8", "--optimize off", "--optimize int8", "state_bytes"),
+    ("sparse", "within 1e-6", "mlp, hidden 4096, batch 1, 2:4", "infer mlp:hidden=4096 --batch 1 --samples 300 --prune 2:4",
+     "--optimize off", "--optimize sparse", TIME),
+    ("sparse", "within 1e-6", "the same, against packed dense weights", "infer mlp:hidden=4096 --batch 1 --samples 300 --prune 2:4",
+     "--optimize layout", "--optimize sparse", TIME),
+    ("sparse", "within 1e-6", "mlp, hidden 4096, batch 512, 2:4", "infer mlp:hidden=4096 --batch 512 --samples 5120 --prune 2:4",
+     "--optimize layout", "--optimize sparse", TIME),
+    ("sparse", "within 1e-6", "gpt-mini, batch 8 × 256, 2:4", "infer gpt-mini --samples 24 --prune 2:4",
+     "--optimize layout", "--optimize sparse", TIME),
+    ("sparse", "within 1e-6", "gpt-mini, batch 8 × 256, share 0.9", "infer gpt-mini --samples 24 --prune 0.9",
+     "--optimize layout", "--optimize sparse", TIME),
+    ("sparse", "within 1e-6", "gpt-mini: state, 2:4", "infer gpt-mini --samples 8 --prune 2:4",
+     "--optimize off", "--optimize sparse", "state_bytes"),
+    ("layout", "same", "mlp, hidden 4096, batch 1", "infer mlp:hidden=4096 --batch 1 --samples 300", "--optimize off",
+     "--optimize layout", TIME),
+    ("layout", "same", "gpt-mini, batch 1 × 16", "infer gpt-mini --batch 1 --length 16 --samples 100", "--optimize off",
+     "--optimize layout", TIME),
+    ("layout", "same", "gpt-mini, batch 8 × 256", "infer gpt-mini --samples 24", "--optimize off", "--optimize layout", TIME),
 ]
 HEAD = "| technique | bits | what | before | after | after / before | command |\n|---|---|---|---|---|---|---|\n"
 

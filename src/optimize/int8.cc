@@ -63,7 +63,7 @@ class Quantizer {
     const Node& node = graph_.at(at);
     if (node.op->name != "conv") return false;
     const Tensor& w = graph_.at(node.inputs[1]);
-    if (!is_state(w.role) || w.type.dtype != DType::kF32) return false;
+    if (!is_weight(graph_, node.inputs[1])) return false;
     if (!ops::is_int8_weight(w.type.shape, node.attrs.integer("groups", 1))) return false;
     Attrs attrs = node.attrs;
     attrs.set("kernel", ops::kernel_of(w.type.shape));

@@ -9,12 +9,14 @@
 #include "neap/error.h"
 #include "optimize/fuse_elementwise.h"
 #include "optimize/int8.h"
+#include "optimize/layout.h"
+#include "optimize/sparse.h"
 #include "optimize/vocab_loss.h"
 
 namespace neap {
 namespace {
 
-constexpr std::array kAll = {kTiledVocabLoss, kInt8Products, kFusedElementwise};
+constexpr std::array kAll = {kTiledVocabLoss, kInt8Products, kSparseLayers, kLayout, kFusedElementwise};
 
 std::string names() {
   std::string out;

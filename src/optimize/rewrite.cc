@@ -38,9 +38,14 @@ Graph Rewrite::finish() const {
   for (std::uint32_t i = 0; i < graph_.tensors.size(); ++i) {
     if (!graph_.tensors[i].producer) now[i] = out.add(graph_.tensors[i]);
   }
+  const auto meant = [&](TensorId id) {
+    for (auto it = aliases_.find(id.index); it != aliases_.end(); it = aliases_.find(id.index)) id = it->second;
+    return id;
+  };
   const auto append = [&](Node node, const std::vector<TensorId>& stands_for) {
     for (TensorId& id : node.inputs) {
       if (!id) continue;
+      id = meant(id);
       if (!now[id.index]) {
         throw InternalError(fmt::format("'{}' reads '{}', which was left out", node.name, name_of(id)));
       }
@@ -61,7 +66,7 @@ Graph Rewrite::finish() const {
     for (auto it = first; it != last; ++it) append(it->second.node, it->second.stands_for);
     if (!removed_[i]) append(graph_.nodes[i], graph_.nodes[i].outputs);
   }
-  for (const auto& [label, id] : graph_.outputs) out.outputs.emplace_back(label, now[id.index]);
+  for (const auto& [label, id] : graph_.outputs) out.outputs.emplace_back(label, now[meant(id).index]);
   verify(out);
   return out;
 }

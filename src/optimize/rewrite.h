@@ -30,6 +30,9 @@ class Rewrite {
   // A tensor that the old graph does not have, for a node to make and nodes behind it to read.
   TensorId fresh() { return {static_cast<std::uint32_t>(graph_.tensors.size() + fresh_++)}; }
 
+  // Who reads `old` reads `now` instead, a tensor that is there before them; the old one's producer is removed.
+  void alias(TensorId old, TensorId now) { aliases_.emplace(old.index, now); }
+
   // Every tensor that is still read has a producer, else InternalError.
   Graph finish() const;
 
@@ -41,6 +44,7 @@ class Rewrite {
   const Graph& graph_;
   std::vector<bool> removed_;
   std::size_t fresh_ = 0;
+  std::map<std::uint32_t, TensorId> aliases_;
   std::multimap<std::uint32_t, New> added_;  // by the index of the node that they precede
 };
 

@@ -3,17 +3,23 @@
 #include <algorithm>
 
 #include "graph/op.h"
+#include "optimize/once.h"
 
 namespace neap {
 namespace {
 
 TensorId input(const Node& node, std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : TensorId{}; }
 
+}  // namespace
+
 bool is_weight(const Graph& graph, TensorId id) {
   if (!id) return false;
   const Tensor& t = graph.at(id);
-  return is_state(t.role) && t.type.dtype == DType::kF32 && t.type.shape.is_static();
+  const bool is_made_once = t.producer && graph.at(t.producer).attrs.integer(kOnce, 0) != 0;
+  return (is_state(t.role) || is_made_once) && t.type.dtype == DType::kF32 && t.type.shape.is_static();
 }
+
+namespace {
 
 // gemm adds c as linear does its bias.
 bool is_bias(const Graph& graph, const Node& node, std::int64_t out) {

@@ -14,7 +14,10 @@ struct WeightedProduct {
   std::int64_t in = 0, out = 0;
 };
 
-// A linear, matmul or gemm whose second operand is state, a matrix of f32, and static.
+// State of f32 and fixed size, or made of such, once (optimize/once.h).
+bool is_weight(const Graph& graph, TensorId id);
+
+// A linear, matmul or gemm whose second operand is a weight and a matrix.
 std::optional<WeightedProduct> weighted_product(const Graph& graph, const Node& node);
 
 // Only forward: nothing is trained here, so weights do not change.

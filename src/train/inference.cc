@@ -8,7 +8,6 @@
 #include "neap/error.h"
 #include "neap/infer.h"
 #include "optimize/once.h"
-#include "optimize/optimization.h"
 #include "train/batches.h"
 #include "train/budget.h"
 #include "train/checkpoint.h"
@@ -80,10 +79,9 @@ struct Base {
   StateLayout layout;
 };
 
-Base make_base(const ModelSpec& spec, const TrainOptions& options, Device& device, const Policy& policy) {
-  Graph graph = build_evaluation(spec, spec.batch());
-  if (!spec.is_bf16 && options.device == "cpu")
-    graph = optimize(std::move(graph), chosen_optimizations(options.optimize));
+Base make_base(const ModelSpec& spec, const TrainOptions& options, const InferenceForm& form, Device& device,
+               const Policy& policy) {
+  Graph graph = build_inference(spec, spec.batch(), form);
   Halves halves = split_once(graph);
   Program program = prepare(halves.rest, device, options.own_kernels);
   Base out{.whole = std::move(graph),
@@ -118,7 +116,9 @@ InferReport infer(std::shared_ptr<const Model> model, const TrainOptions& option
   const ModelSpec spec = make_spec(std::move(model), options);
   const auto device = make_device(options);
   const auto policy = make_policy(options.policy, options.checkpointing);
-  const Base base = make_base(spec, options, *device, *policy);
+  const InferenceForm form{.optimize = options.device == "cpu" ? options.optimize : "off",
+                           .pruning = parse_pruning(options.prune)};
+  const Base base = make_base(spec, options, form, *device, *policy);
   InferReport out{.model = spec.model->name(),
                   .batch = spec.batch(),
                   .state_bytes = base.plan.state_bytes,
@@ -130,7 +130,7 @@ InferReport infer(std::shared_ptr<const Model> model, const TrainOptions& option
   Evaluator evaluator(spec, std::move(data), *device,
                       {.layout_for = [&](const Graph& g) { return shared_layout(base.program.graph, base.plan, g); },
                        .own_only = options.own_kernels,
-                       .optimize = options.device == "cpu" ? options.optimize : "off",
+                       .form = form,
                        .policy = policy.get(),
                        .budget = out.budget_bytes,
                        .most_samples = inference.samples});

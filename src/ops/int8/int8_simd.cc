@@ -2,6 +2,10 @@
 
 #include "device/cpu/vmath.h"
 
+// GCC 12 takes the undefined upper lanes inside its own intrinsics for a mistake of ours.
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+
 namespace neap::NEAP_ISA_NS {
 namespace {
 
