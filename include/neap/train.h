@@ -74,6 +74,9 @@ struct TrainOptions {
   CheckpointingOptions checkpointing;
   // What is done to the graph before it runs: adaptive, off, all, or names with commas between (docs/optimizations.md).
   std::string optimize = "adaptive";
+  // Weights that become zeros: 2:4, 4:8 (of each so many inputs that many stay), or a share as in 0.9; with
+  // ",from=STEP" behind the update of that step, else of the first. Empty: none.
+  std::string prune;
   PrecisionOptions precision;
   RecurrentTraining recurrent;
   // Who predicts lifetimes when a batch has a shape that the run has not seen: lstm, lstm-layers, regression,

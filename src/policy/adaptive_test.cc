@@ -113,6 +113,22 @@ TEST_F(Adaptive, IsMeasuredAgainstAllMeansTogether) {
   }
 }
 
+// Bytes on the way cost the cores that move them: with enough of that, computing again is faster than any link.
+TEST_F(Adaptive, KnowsThatTransfersCostTheCores) {
+  PlanningProblem p = problem();
+  p.link = {.write_bytes_per_ms = 1e7, .read_bytes_per_ms = 1e7};
+  const std::int64_t budget = share(0.5);
+  const AdaptivePolicy policy({}, "", true);
+  const Plan free = *policy.within(p, budget);
+  const Simulation alone = simulate(free, p.costs, p.link);
+  ASSERT_GT(alone.spilled_bytes, 0);
+  p.link.host_ms_per_byte = 1e-6;
+  const Simulation charged = simulate(free, p.costs, p.link);
+  EXPECT_GE(charged.ms, alone.ms + 1e-6 * static_cast<double>(alone.spilled_bytes));  // out, and some back
+  p.link.host_ms_per_byte = 1;
+  EXPECT_EQ(simulate(*policy.within(p, budget), p.costs, p.link).spilled_bytes, 0);
+}
+
 std::size_t encodings_of(const Plan& plan) {
   return static_cast<std::size_t>(
       std::ranges::count(plan.instructions, Action::kEncode, [](const Instruction& in) { return in.action; }));
