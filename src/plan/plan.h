@@ -97,6 +97,7 @@ struct Link {
   double read_bytes_per_ms = 0;
   double lead = 1;               // transfers are placed as if they took this many times as long: room for delays
   std::int64_t room_bytes = -1;  // outside of the arena; negative: there is enough
+  bool is_ahead = true;  // fetches begin before they are waited for, spills end behind it; else calls stand still
   friend bool operator==(const Link&, const Link&) = default;
 };
 
@@ -138,6 +139,7 @@ struct Costs {
   std::vector<std::int64_t> workspace;
   std::vector<double> ms;
   CodecCosts codec;
+  bool first_fit = false;  // blocks are placed in turn where they first fit, without a search for a lower packing
 };
 double codec_ms(const CodecCosts& costs, Action action, precision::Level level, std::int64_t elements);
 
