@@ -35,6 +35,15 @@ endif()
 
 file(GLOB_RECURSE NEAP_CUDA_SOURCES CONFIGURE_DEPENDS src/*.cu src/*_cuda.cc src/*_cudnn.cc src/device/cuda/*.cc)
 list(FILTER NEAP_CUDA_SOURCES EXCLUDE REGEX "_test\\.(cc|cu)$")
+# What fused programs are compiled with at run time.
+include(cmake/embed.cmake)
+neap_embed(${CMAKE_BINARY_DIR}/tiled_texts.cc ops/tiled/tiled_texts.h
+           kRandomText src/device/cuda/random.cuh kBroadcastPlanText src/ops/elementwise/broadcast_plan.h
+           kUnaryTypesText src/ops/unary/unary_simd.h kUnaryText src/ops/unary/unary_formulas.cuh
+           kBinaryTypesText src/ops/binary/binary_simd.h kBinaryText src/ops/binary/binary_formulas.cuh
+           kGateTypesText src/ops/relu/gate_simd.h kGateText src/ops/relu/gate_formulas.cuh)
+list(APPEND NEAP_CUDA_SOURCES ${CMAKE_BINARY_DIR}/tiled_texts.cc)
+
 # Instructions that only cards of compute capability 9.0 have: *_hopper.cu are compiled for those alone.
 set(NEAP_HOPPER_SOURCES ${NEAP_CUDA_SOURCES})
 list(FILTER NEAP_HOPPER_SOURCES INCLUDE REGEX "_hopper\\.cu$")

@@ -24,7 +24,8 @@ struct Optimization {
   std::string_view what;
   std::string_view makes;  // the op of the nodes that it puts in
   Strategy strategy = Strategy::kCompute;
-  bool is_bitwise = false;  // every result keeps its bits
+  bool is_bitwise = false;   // every result keeps its bits
+  bool is_for_cuda = false;  // what it puts in has kernels there
   // The graph after it, or the same graph where there is nothing to do.
   Graph (*apply)(const Graph& graph, const Where& where) = nullptr;
 };

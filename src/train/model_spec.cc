@@ -87,7 +87,8 @@ std::int64_t sequence_length(const Graph& graph) {
 }
 
 Graph build_training(const ModelSpec& spec, const TrainOptions& options, const Variant& variant) {
-  const auto passes = chosen_optimizations(options.optimize);
+  auto passes = chosen_optimizations(options.optimize);
+  if (options.device == "cuda") std::erase_if(passes, [](const Optimization* each) { return !each->is_for_cuda; });
   Graph forward = build_forward(spec, spec.request);
   apply(variant, forward);
   if (spec.parts > 1 && !options.accumulate_batch_norm) refuse_batch_norm(forward);
@@ -104,7 +105,6 @@ Graph build_training(const ModelSpec& spec, const TrainOptions& options, const V
   Graph out = g.take();
   verify(out);
   if (spec.is_bf16) return with_bf16(out);
-  if (options.device == "cuda") return out;  // what the passes put in has no kernels there
   return optimize(std::move(out), passes);
 }
 

@@ -78,18 +78,19 @@ template <class D>
 void run_grad_sum(const RowNorm& s, const Buffers& grad, const Buffers& sum, std::size_t dx, Bf16* narrow,
                   cudaStream_t stream) {
   const bool has_parameters = grad.outputs[1] != nullptr || grad.outputs[2] != nullptr;
-  run_norm_grad(NormGrad<D, float>{.s = s,
-                                   .dy = grad.in<D>(0),
-                                   .x = grad.in<float>(1),
-                                   .mean = grad.in<float>(2),
-                                   .rstd = grad.in<float>(3),
-                                   .scale = grad.in<float>(4),
-                                   .dx = nullptr,
-                                   .other = sum.in<float>(1 - dx),
-                                   .sum = sum.out<float>(0),
-                                   .narrow_sum = narrow,
-                                   .partial = has_parameters ? reinterpret_cast<float*>(grad.workspace) : nullptr},
-                grad.out<float>(1), grad.out<float>(2), stream);
+  run_norm_grad(
+      NormGrad<D, float, true>{.s = s,
+                               .dy = grad.in<D>(0),
+                               .x = grad.in<float>(1),
+                               .mean = grad.in<float>(2),
+                               .rstd = grad.in<float>(3),
+                               .scale = grad.in<float>(4),
+                               .dx = nullptr,
+                               .other = sum.in<float>(1 - dx),
+                               .sum = sum.out<float>(0),
+                               .narrow_sum = narrow,
+                               .partial = has_parameters ? reinterpret_cast<float*>(grad.workspace) : nullptr},
+      grad.out<float>(1), grad.out<float>(2), stream);
 }
 
 MergedRun make_grad_sum(BoundCalls calls) {
