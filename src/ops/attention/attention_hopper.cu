@@ -260,6 +260,24 @@ __device__ void slopes_by_queries(const Span& span, const Results& p, Results& d
   }
 }
 
+// delta = dout . out of a row, by the four lanes that have it.
+__device__ float delta_of(const AttentionTensors& t, const Spot& at, int query) {
+  const AttentionShape& s = t.s;
+  if (query >= s.queries) return 0;
+  const std::int64_t from = at.b * s.out.batch + query * s.out.token + at.h * s.out.head + threadIdx.x % 4 * 16;
+  float sum = 0;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float x[kVector];
+    float y[kVector];
+    load8(t.dout + from + 8 * half, x);
+    load8(t.out + from + 8 * half, y);
+    for (int k = 0; k < kVector; ++k) sum = fmaf(x[k], y[k], sum);
+  }
+  return sum;
+}
+
+// dq; and delta, which the kernel by keys reads.
 template <int G, int M>
 __global__ void __launch_bounds__(kGroupThreads* G, M) by_queries(const __grid_constant__ AttentionTensors t) {
   using Memory = Shared<G, 2>;
@@ -288,8 +306,10 @@ __global__ void __launch_bounds__(kGroupThreads* G, M) by_queries(const __grid_c
   for (int half = 0; half < 2; ++half) {
     const int query = row + lane / 4 + 8 * half;
     level[half] = query < span.queries ? t.lse[at.line + query] * kLog2E : -INFINITY;
-    delta[half] = query < span.queries ? t.delta[at.line + query] : 0;
+    delta[half] = row_sum(delta_of(t, at, query));
+    if (lane % 4 == 0 && query < span.queries) t.delta[at.line + query] = delta[half];
   }
+  if (t.dq == nullptr) return;
   Results dq = {};
   const int end = span.keys_for(at.first + 64 * G - 1);
   const int group_end = span.keys_for(group_first + 63);
@@ -372,14 +392,12 @@ Prepared attention_grad_hopper_cuda(const OpCall& call) {
       [s = shape, packed = is_packed(call, kBackwardInputs), keys = with_shared(by_keys<kGroups, 3>, kBytes),
        queries = with_shared(by_queries<2, 2>, kQueryBytes)](const Buffers& b, cudaStream_t stream) {
         const AttentionTensors t = backward_tensors(b, s, packed);
-        run_delta(t, stream);
+        queries<<<attention_grid(128, s.queries, s.heads, s.batch), 256, kQueryBytes, stream>>>(t);
+        check_launch("attention_grad");
         if (t.dk != nullptr || t.dv != nullptr) {
           keys<<<attention_grid(64 * kGroups, s.keys, s.kv_heads, s.batch), 128 * kGroups, kBytes, stream>>>(t);
           check_launch("attention_grad");
         }
-        if (t.dq == nullptr) return;
-        queries<<<attention_grid(128, s.queries, s.heads, s.batch), 256, kQueryBytes, stream>>>(t);
-        check_launch("attention_grad");
       },
       shape.batch * shape.heads * shape.queries * static_cast<std::int64_t>(sizeof(float)));
 }
