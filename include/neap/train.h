@@ -54,7 +54,8 @@ struct TrainOptions {
   std::string eval;  // a data set or a split ("test"); empty: none
   std::int64_t steps = 100;
   std::int64_t batch = 0;              // 0: the model's own
-  std::int64_t accumulate = 1;         // parts of equal size that a batch is computed in; gradients are their mean
+  // Parts of equal size that a batch is computed in; gradients are their mean. 0: as few as the budget needs.
+  std::int64_t accumulate = 1;
   bool accumulate_batch_norm = false;  // allow that batch norm sees parts only
   // Recurrent layers go on where the batch before has ended; batches are then consecutive pieces of the data.
   bool carry_state = false;
@@ -73,6 +74,9 @@ struct TrainOptions {
   CheckpointingOptions checkpointing;
   // What is done to the graph before it runs: adaptive, off, all, or names with commas between (docs/optimizations.md).
   std::string optimize = "adaptive";
+  // Weights that become zeros: 2:4, 4:8 (of each so many inputs that many stay), or a share as in 0.9; with
+  // ",from=STEP" behind the update of that step, else of the first. Empty: none.
+  std::string prune;
   PrecisionOptions precision;
   RecurrentTraining recurrent;
   // Who predicts lifetimes when a batch has a shape that the run has not seen: lstm, lstm-layers, regression,
@@ -173,6 +177,7 @@ struct Summary {
   std::string policy;
   std::int64_t steps = 0;
   std::int64_t batch = 0;
+  std::int64_t parts = 1;  // that a batch is computed in
   std::optional<std::int64_t> budget_bytes;
   std::int64_t peak_bytes = 0;
   std::int64_t store_all_bytes = 0;

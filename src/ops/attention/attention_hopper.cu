@@ -12,30 +12,25 @@ namespace {
 constexpr int kGroupThreads = 128;
 
 // Own tiles, then two turns of two others; what stands behind them begins at `end`.
-template <int G, int kOwn>
+template <int kOwn>
 struct Shared {
-  static constexpr int kThreads = kGroupThreads * G;
-  static constexpr int kTiles = kOwn * G + 4;
+  static constexpr int kTiles = kOwn + 4;
   static constexpr int kLines = 4 * kTileRows * static_cast<int>(sizeof(float));
   static constexpr int kBytes = kTiles * kTileBytes + kLines + 1024;  // the last to begin where tiles must
 
   std::uint32_t start;
   __device__ explicit Shared(const unsigned char* memory) : start((shared_address(memory) + 1023U) & ~1023U) {}
-  __device__ std::uint32_t own(int which, int group) const { return start + (which * G + group) * kTileBytes; }
-  __device__ std::uint32_t other(int turn, int which) const {
-    return start + (kOwn * G + 2 * turn + which) * kTileBytes;
-  }
+  __device__ std::uint32_t own(int which) const { return start + which * kTileBytes; }
+  __device__ std::uint32_t other(int turn, int which) const { return start + (kOwn + 2 * turn + which) * kTileBytes; }
   // Floats of a turn: 64, then 64.
   __device__ std::uint32_t lines(int turn) const { return start + kTiles * kTileBytes + turn * 2 * kTileRows * 4; }
 
   // `from` is the block's first row.
   __device__ void load_own(int which, const Bf16* from, int rows, int step) const {
-    for (int g = 0; g < G; ++g) {
-      load_tile<kThreads>(own(which, g), from + static_cast<std::int64_t>(64 * g) * step, rows - 64 * g, step);
-    }
+    load_tile<kGroupThreads>(own(which), from, rows, step);
   }
   __device__ void load_other(int turn, int which, const Bf16* from, int first, int rows, int step) const {
-    load_tile<kThreads>(other(turn, which), from + static_cast<std::int64_t>(first) * step, rows - first, step);
+    load_tile<kGroupThreads>(other(turn, which), from + static_cast<std::int64_t>(first) * step, rows - first, step);
   }
 };
 
@@ -45,16 +40,14 @@ __device__ float2 two_floats(std::uint32_t address) {
   return v;
 }
 
-template <int G>
-__global__ void __launch_bounds__(kGroupThreads* G, 4 / G) forward(const __grid_constant__ AttentionTensors t) {
-  using Memory = Shared<G, 1>;
+__global__ void __launch_bounds__(kGroupThreads, 4) forward(const __grid_constant__ AttentionTensors t) {
+  using Memory = Shared<1>;
   extern __shared__ unsigned char memory[];
   const Memory shared(memory);
   const AttentionShape& s = t.s;
   const Span span(s);
-  const Spot at(s, 64 * G);
+  const Spot at(s, 64);
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int group = static_cast<int>(threadIdx.x) / kGroupThreads;
   const int row = at.first + static_cast<int>(threadIdx.x) / 32 * 16;  // of the warp
   const Bf16* keys = t.k + at.b * s.k.batch + at.kv * s.k.head;
   const Bf16* values = t.v + at.b * s.v.batch + at.kv * s.v.head;
@@ -68,9 +61,7 @@ __global__ void __launch_bounds__(kGroupThreads* G, 4 / G) forward(const __grid_
   float top[2] = {-INFINITY, -INFINITY};
   float total[2] = {};
   const float scale = s.scale * kLog2E;
-  const int end = span.keys_for(at.first + 64 * G - 1);
-  const int group_first = at.first + 64 * group;
-  const int group_end = span.keys_for(group_first + 63);
+  const int end = span.keys_for(at.first + 63);
   if (end > 0) load(0, 0);
   commit_loads();
   int turn = 0;
@@ -80,33 +71,31 @@ __global__ void __launch_bounds__(kGroupThreads* G, 4 / G) forward(const __grid_
     wait_for_loads<1>();
     show_to_products();
     __syncthreads();
-    if (first < group_end) {
-      Results score;
-      begin_products();
-      multiply_whole(score, shared.own(0, group), shared.other(turn, 0));
-      wait_for_products();
-      hold(score);
-      const bool is_whole =
-          first + kTileRows <= span.keys && (!span.causal || first + kTileRows - 1 <= group_first + span.offset);
-      if (!is_whole) {
+    Results score;
+    begin_products();
+    multiply_whole(score, shared.own(0), shared.other(turn, 0));
+    wait_for_products();
+    hold(score);
+    const bool is_whole =
+        first + kTileRows <= span.keys && (!span.causal || first + kTileRows - 1 <= at.first + span.offset);
+    if (!is_whole) {
 #pragma unroll
-        for (int n = 0; n < 8; ++n) {
+      for (int n = 0; n < 8; ++n) {
 #pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const int query = row + lane / 4 + 8 * (i / 2);
-            if (!span.sees(query, first + 8 * n + lane % 4 * 2 + i % 2)) score[n][i] = -INFINITY;
-          }
+        for (int i = 0; i < 4; ++i) {
+          const int query = row + lane / 4 + 8 * (i / 2);
+          if (!span.sees(query, first + 8 * n + lane % 4 * 2 + i % 2)) score[n][i] = -INFINITY;
         }
       }
-      soften(score, sums, top, total, scale);
-      Four p[4];
-      as_operands(p, score);
-      hold(sums);
-      begin_products();
-      add_whole(sums, p, shared.other(turn, 1));
-      wait_for_products();
-      hold(sums);
     }
+    soften(score, sums, top, total, scale);
+    Four p[4];
+    as_operands(p, score);
+    hold(sums);
+    begin_products();
+    add_whole(sums, p, shared.other(turn, 1));
+    wait_for_products();
+    hold(sums);
     __syncthreads();
   }
   float factor[2];
@@ -148,18 +137,15 @@ __device__ void slopes_by_keys(const Span& span, Results& p, Results& dp, std::u
 }
 
 // dk and dv: a block has some keys of one head of k, and goes through the queries of every head that uses them.
-template <int G, int M>
-__global__ void __launch_bounds__(kGroupThreads* G, M) by_keys(const __grid_constant__ AttentionTensors t) {
-  using Memory = Shared<G, 2>;
+__global__ void __launch_bounds__(kGroupThreads, 3) by_keys(const __grid_constant__ AttentionTensors t) {
+  using Memory = Shared<2>;
   extern __shared__ unsigned char memory[];
   const Memory shared(memory);
   const AttentionShape& s = t.s;
   const Span span(s);
   const int b = static_cast<int>(blockIdx.z);
   const int kv = static_cast<int>(blockIdx.y);
-  const int block = static_cast<int>(blockIdx.x) * 64 * G;
-  const int group = static_cast<int>(threadIdx.x) / kGroupThreads;
-  const int group_first = block + 64 * group;
+  const int block = static_cast<int>(blockIdx.x) * 64;
   const int row = block + static_cast<int>(threadIdx.x) / 32 * 16;
   const float scale = s.scale * kLog2E;
   shared.load_own(0, t.k + b * s.k.batch + kv * s.k.head + block * s.k.token, span.keys - block,
@@ -175,7 +161,7 @@ __global__ void __launch_bounds__(kGroupThreads* G, M) by_keys(const __grid_cons
     shared.load_other(turn, 1, t.dout + b * s.out.batch + h * s.out.head, first, span.queries,
                       static_cast<int>(s.out.token));
     const std::int64_t line = (b * s.heads + h) * s.queries + first;
-    for (int i = static_cast<int>(threadIdx.x); i < 2 * kTileRows; i += Memory::kThreads) {
+    for (int i = static_cast<int>(threadIdx.x); i < 2 * kTileRows; i += kGroupThreads) {
       const int column = i % kTileRows;
       const bool is_there = column < span.queries - first;
       const float* from = (i < kTileRows ? t.lse : t.delta) + line + (is_there ? column : 0);
@@ -200,36 +186,33 @@ __global__ void __launch_bounds__(kGroupThreads* G, M) by_keys(const __grid_cons
     wait_for_loads<1>();
     show_to_products();
     __syncthreads();
-    const bool is_seen = !span.causal || group_first <= first + kTileRows - 1 + span.offset;
-    if (is_seen) {
-      Results p;
-      Results dp;
-      begin_products();
-      multiply_whole(p, shared.own(0, group), shared.other(turn, 0));
-      multiply_whole(dp, shared.own(1, group), shared.other(turn, 1));
-      wait_for_products();
-      hold(p);
-      hold(dp);
-      const bool is_whole = first + kTileRows <= span.queries && group_first + 64 <= span.keys &&
-                            (!span.causal || group_first + 63 <= first + span.offset);
-      if (is_whole) {
-        slopes_by_keys<false>(span, p, dp, shared.lines(turn), first, row, scale);
-      } else {
-        slopes_by_keys<true>(span, p, dp, shared.lines(turn), first, row, scale);
-      }
-      Four weights[4];
-      Four slopes[4];
-      as_operands(weights, p);
-      as_operands(slopes, dp);
-      hold(dv);
-      hold(dk);
-      begin_products();
-      add_whole(dv, weights, shared.other(turn, 1));
-      add_whole(dk, slopes, shared.other(turn, 0));
-      wait_for_products();
-      hold(dv);
-      hold(dk);
+    Results p;
+    Results dp;
+    begin_products();
+    multiply_whole(p, shared.own(0), shared.other(turn, 0));
+    multiply_whole(dp, shared.own(1), shared.other(turn, 1));
+    wait_for_products();
+    hold(p);
+    hold(dp);
+    const bool is_whole = first + kTileRows <= span.queries && block + 64 <= span.keys &&
+                          (!span.causal || block + 63 <= first + span.offset);
+    if (is_whole) {
+      slopes_by_keys<false>(span, p, dp, shared.lines(turn), first, row, scale);
+    } else {
+      slopes_by_keys<true>(span, p, dp, shared.lines(turn), first, row, scale);
     }
+    Four weights[4];
+    Four slopes[4];
+    as_operands(weights, p);
+    as_operands(slopes, dp);
+    hold(dv);
+    hold(dk);
+    begin_products();
+    add_whole(dv, weights, shared.other(turn, 1));
+    add_whole(dk, slopes, shared.other(turn, 0));
+    wait_for_products();
+    hold(dv);
+    hold(dk);
     __syncthreads();
     h = next_h;
     first = next_first;
@@ -278,17 +261,14 @@ __device__ float delta_of(const AttentionTensors& t, const Spot& at, int query) 
 }
 
 // dq; and delta, which the kernel by keys reads.
-template <int G, int M>
-__global__ void __launch_bounds__(kGroupThreads* G, M) by_queries(const __grid_constant__ AttentionTensors t) {
-  using Memory = Shared<G, 2>;
+__global__ void __launch_bounds__(kGroupThreads, 4) by_queries(const __grid_constant__ AttentionTensors t) {
+  using Memory = Shared<2>;
   extern __shared__ unsigned char memory[];
   const Memory shared(memory);
   const AttentionShape& s = t.s;
   const Span span(s);
-  const Spot at(s, 64 * G);
+  const Spot at(s, 64);
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int group = static_cast<int>(threadIdx.x) / kGroupThreads;
-  const int group_first = at.first + 64 * group;
   const int row = at.first + static_cast<int>(threadIdx.x) / 32 * 16;
   const float scale = s.scale * kLog2E;
   shared.load_own(0, t.q + at.b * s.q.batch + at.h * s.q.head + at.first * s.q.token, span.queries - at.first,
@@ -311,8 +291,7 @@ __global__ void __launch_bounds__(kGroupThreads* G, M) by_queries(const __grid_c
   }
   if (t.dq == nullptr) return;
   Results dq = {};
-  const int end = span.keys_for(at.first + 64 * G - 1);
-  const int group_end = span.keys_for(group_first + 63);
+  const int end = span.keys_for(at.first + 63);
   if (end > 0) load(0, 0);
   commit_loads();
   int turn = 0;
@@ -322,31 +301,29 @@ __global__ void __launch_bounds__(kGroupThreads* G, M) by_queries(const __grid_c
     wait_for_loads<1>();
     show_to_products();
     __syncthreads();
-    if (first < group_end) {
-      Results p;
-      Results dp;
-      begin_products();
-      multiply_whole(p, shared.own(0, group), shared.other(turn, 0));
-      multiply_whole(dp, shared.own(1, group), shared.other(turn, 1));
-      wait_for_products();
-      hold(p);
-      hold(dp);
-      const bool is_whole = group_first + 64 <= span.queries && first + kTileRows <= span.keys &&
-                            (!span.causal || first + kTileRows - 1 <= group_first + span.offset);
-      // A query that sees no key has a level of minus infinity: only whole tiles of others go without the mask.
-      if (is_whole && (!span.causal || group_first + span.offset >= 0)) {
-        slopes_by_queries<false>(span, p, dp, level, delta, first, row, scale);
-      } else {
-        slopes_by_queries<true>(span, p, dp, level, delta, first, row, scale);
-      }
-      Four slopes[4];
-      as_operands(slopes, dp);
-      hold(dq);
-      begin_products();
-      add_whole(dq, slopes, shared.other(turn, 0));
-      wait_for_products();
-      hold(dq);
+    Results p;
+    Results dp;
+    begin_products();
+    multiply_whole(p, shared.own(0), shared.other(turn, 0));
+    multiply_whole(dp, shared.own(1), shared.other(turn, 1));
+    wait_for_products();
+    hold(p);
+    hold(dp);
+    const bool is_whole = at.first + 64 <= span.queries && first + kTileRows <= span.keys &&
+                          (!span.causal || first + kTileRows - 1 <= at.first + span.offset);
+    // A query that sees no key has a level of minus infinity: only whole tiles of others go without the mask.
+    if (is_whole && (!span.causal || at.first + span.offset >= 0)) {
+      slopes_by_queries<false>(span, p, dp, level, delta, first, row, scale);
+    } else {
+      slopes_by_queries<true>(span, p, dp, level, delta, first, row, scale);
     }
+    Four slopes[4];
+    as_operands(slopes, dp);
+    hold(dq);
+    begin_products();
+    add_whole(dq, slopes, shared.other(turn, 0));
+    wait_for_products();
+    hold(dq);
     __syncthreads();
   }
   const float scales[2] = {s.scale, s.scale};
@@ -354,9 +331,8 @@ __global__ void __launch_bounds__(kGroupThreads* G, M) by_queries(const __grid_c
 }
 
 template <class F>
-F with_shared(F kernel, int bytes) {
+void allow_shared(F kernel, int bytes) {
   NEAP_CHECK_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  return kernel;
 }
 
 const char* reason_against_card() {
@@ -373,10 +349,10 @@ Prepared attention_hopper_cuda(const OpCall& call) {
   const AttentionShape shape = attention_shape(call, kForwardInputs);
   if (const char* why = reason_against_bf16(call, kForwardInputs, shape)) return Declined{why};
   if (const char* why = reason_against_card()) return Declined{why};
-  constexpr int kBytes = Shared<2, 1>::kBytes;
-  return cuda_kernel([s = shape, packed = is_packed(call, kForwardInputs), kernel = with_shared(forward<2>, kBytes)](
-                         const Buffers& b, cudaStream_t stream) {
-    kernel<<<attention_grid(128, s.queries, s.heads, s.batch), 256, kBytes, stream>>>(forward_tensors(b, s, packed));
+  allow_shared(forward, Shared<1>::kBytes);
+  return cuda_kernel([s = shape, packed = is_packed(call, kForwardInputs)](const Buffers& b, cudaStream_t stream) {
+    const dim3 grid = attention_grid(64, s.queries, s.heads, s.batch);
+    forward<<<grid, kGroupThreads, Shared<1>::kBytes, stream>>>(forward_tensors(b, s, packed));
     check_launch("attention");
   });
 }
@@ -385,19 +361,18 @@ Prepared attention_grad_hopper_cuda(const OpCall& call) {
   const AttentionShape shape = attention_shape(call, kBackwardInputs);
   if (const char* why = reason_against_bf16(call, kBackwardInputs, shape)) return Declined{why};
   if (const char* why = reason_against_card()) return Declined{why};
-  constexpr int kGroups = 1;
-  constexpr int kBytes = Shared<kGroups, 2>::kBytes;
-  constexpr int kQueryBytes = Shared<2, 2>::kBytes;
+  allow_shared(by_keys, Shared<2>::kBytes);
+  allow_shared(by_queries, Shared<2>::kBytes);
   return cuda_kernel(
-      [s = shape, packed = is_packed(call, kBackwardInputs), keys = with_shared(by_keys<kGroups, 3>, kBytes),
-       queries = with_shared(by_queries<2, 2>, kQueryBytes)](const Buffers& b, cudaStream_t stream) {
+      [s = shape, packed = is_packed(call, kBackwardInputs)](const Buffers& b, cudaStream_t stream) {
         const AttentionTensors t = backward_tensors(b, s, packed);
-        queries<<<attention_grid(128, s.queries, s.heads, s.batch), 256, kQueryBytes, stream>>>(t);
+        const dim3 queries = attention_grid(64, s.queries, s.heads, s.batch);
+        by_queries<<<queries, kGroupThreads, Shared<2>::kBytes, stream>>>(t);
         check_launch("attention_grad");
-        if (t.dk != nullptr || t.dv != nullptr) {
-          keys<<<attention_grid(64 * kGroups, s.keys, s.kv_heads, s.batch), 128 * kGroups, kBytes, stream>>>(t);
-          check_launch("attention_grad");
-        }
+        if (t.dk == nullptr && t.dv == nullptr) return;
+        const dim3 keys = attention_grid(64, s.keys, s.kv_heads, s.batch);
+        by_keys<<<keys, kGroupThreads, Shared<2>::kBytes, stream>>>(t);
+        check_launch("attention_grad");
       },
       shape.batch * shape.heads * shape.queries * static_cast<std::int64_t>(sizeof(float)));
 }
