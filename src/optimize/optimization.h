@@ -24,8 +24,9 @@ struct Optimization {
   std::string_view what;
   std::string_view makes;  // the op of the nodes that it puts in
   Strategy strategy = Strategy::kCompute;
-  bool is_bitwise = false;  // every result keeps its bits
-  bool is_lossy = false;    // results change by more than rounding: "adaptive" and "all" leave it out
+  bool is_bitwise = false;   // every result keeps its bits
+  bool is_for_cuda = false;  // what it puts in has kernels there
+  bool is_lossy = false;     // results change by more than rounding: "adaptive" and "all" leave it out
   // Not empty: it works on graphs of forward alone, and training refuses it with these words.
   std::string_view not_for_training = {};
   // The graph after it, or the same graph where there is nothing to do.

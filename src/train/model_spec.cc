@@ -88,8 +88,9 @@ std::int64_t sequence_length(const Graph& graph) {
 }
 
 Graph build_training(const ModelSpec& spec, const TrainOptions& options, const Variant& variant) {
-  const auto passes = chosen_optimizations(options.optimize);
+  auto passes = chosen_optimizations(options.optimize);
   refuse_for_training(passes);
+  if (options.device == "cuda") std::erase_if(passes, [](const Optimization* each) { return !each->is_for_cuda; });
   const auto pruning = parse_pruning(options.prune);
   if (pruning && options.device == "cuda") throw UserError("--prune runs on the CPU; leave out --device cuda");
   Graph forward = build_forward(spec, spec.request);
@@ -110,7 +111,6 @@ Graph build_training(const ModelSpec& spec, const TrainOptions& options, const V
   Graph out = g.take();
   verify(out);
   if (spec.is_bf16) return with_bf16(out);
-  if (options.device == "cuda") return out;  // what the passes put in has no kernels there
   return optimize(std::move(out), passes);
 }
 
