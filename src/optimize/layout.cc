@@ -93,9 +93,9 @@ Graph with_hoisted_transposes(Graph graph) {
 }  // namespace
 
 Graph with_layout(const Graph& graph, const Where& where) {
-  const Graph plain = without_transposes(graph, where);
+  Graph plain = without_transposes(graph, where);
   if (!is_inference(graph) || !where.empty()) return plain;
-  const Graph hoisted = with_hoisted_transposes(plain);
+  Graph hoisted = with_hoisted_transposes(std::move(plain));
   // Elsewhere the library's product of a packed weight is another one, with other bits.
   return isa() == Isa::kV4 ? Packer(hoisted, where).run() : hoisted;
 }

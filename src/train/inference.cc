@@ -52,7 +52,7 @@ std::string give_initial(const TrainOptions& options, const Graph& graph, Prepar
 // `graph` is the whole one. Returns where they come from.
 std::string load_weights(const TrainOptions& options, const ModelSpec& spec, const Graph& graph,
                          PreparedWeights& weights) {
-  const std::string from = give_initial(options, graph, weights);
+  std::string from = give_initial(options, graph, weights);
   const auto take = [&](TensorId id, const std::byte* data) { weights.give(graph.at(id).name, data); };
   if (!options.init.empty()) {
     load_tensors(SafeTensorsFile(options.init), options.init, graph, take, Kept::kWeights);

@@ -22,7 +22,7 @@ struct Pair {
   OpCase small, exact;
 };
 
-Pair linear_case(Shape x, std::int64_t out, bool bias = true, bool transposed = false) {
+Pair linear_case(const Shape& x, std::int64_t out, bool bias = true, bool transposed = false) {
   const std::int64_t in = x.size(-1);
   const TensorType weight = f32(transposed ? Shape{in, out} : Shape{out, in});
   const HostTensor w = random_tensor(weight, 7);
