@@ -79,6 +79,11 @@ struct TrainOptions {
   std::string prune;
   PrecisionOptions precision;
   RecurrentTraining recurrent;
+  // How buffers get their places in the arena: best (several orders, then a search), first-fit. No result depends on
+  // it.
+  std::string buffers = "best";
+  // Spilled tensors come back before they are waited for, and leave while calls go on. No result depends on it.
+  bool prefetch = true;
   // Who predicts lifetimes when a batch has a shape that the run has not seen: lstm, lstm-layers, regression,
   // last-value, average. No result depends on it.
   std::string lifetimes = "lstm";

@@ -26,6 +26,7 @@ Evaluator::Evaluator(ModelSpec spec, std::shared_ptr<const Dataset> data, Device
 Evaluator::Pass Evaluator::make_pass(std::int64_t batch) const {
   const Graph graph = build_inference(spec_, batch, how_.form);
   Pass out{.program = prepare(split_once(graph).rest, device_, how_.own_only)};
+  out.program.costs.first_fit = how_.form.first_fit;
   const Program& p = out.program;
   const StateLayout layout = how_.layout_for(p.graph);
   out.plan = std::get<Plan>(make_plan(p.graph, p.costs, {}, kNoBudget, &layout));

@@ -92,6 +92,7 @@ Base make_base(const ModelSpec& spec, const TrainOptions& options, const Inferen
            .layout = {}};
   const Program& p = out.program;
   out.program.costs.ms.assign(p.graph.nodes.size(), 1);
+  out.program.costs.first_fit = form.first_fit;
   const PlanningProblem problem{.graph = p.graph, .costs = p.costs, .link = {}};
   out.plan = plan_within(store_all_policy(), problem, std::nullopt);
   out.layout = layout_of(out.plan, p.graph);
@@ -117,7 +118,8 @@ InferReport infer(std::shared_ptr<const Model> model, const TrainOptions& option
   const auto device = make_device(options);
   const auto policy = make_policy(options.policy, options.checkpointing);
   const InferenceForm form{.optimize = options.device == "cpu" ? options.optimize : "off",
-                           .pruning = parse_pruning(options.prune)};
+                           .pruning = parse_pruning(options.prune),
+                           .first_fit = options.buffers == "first-fit"};
   const Base base = make_base(spec, options, form, *device, *policy);
   InferReport out{.model = spec.model->name(),
                   .batch = spec.batch(),

@@ -41,6 +41,7 @@ Graph build_evaluation(const ModelSpec& spec, std::int64_t batch);
 struct InferenceForm {
   std::string optimize = "off";  // as TrainOptions::optimize
   std::optional<Pruning> pruning;
+  bool first_fit = false;  // as Costs::first_fit
 };
 Graph build_inference(const ModelSpec& spec, std::int64_t batch, const InferenceForm& form);
 

@@ -93,15 +93,18 @@ struct NormGrad {
 
 template <class D, class X, bool kAdds>
 __device__ void put_dx(const NormGrad<D, X, kAdds>& t, std::int64_t at, float (&dx)[kVector]) {
-  if constexpr (!kAdds) return store8(t.dx + at, dx);
+  if constexpr (!kAdds) {
+    store8(t.dx + at, dx);
+  } else {
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {  // in halves: registers are short here
-    float* const v = dx + 4 * half;
-    const float4 other = *reinterpret_cast<const float4*>(t.other + at + 4 * half);
-    v[0] += other.x, v[1] += other.y, v[2] += other.z, v[3] += other.w;
-    *reinterpret_cast<float4*>(t.sum + at + 4 * half) = {v[0], v[1], v[2], v[3]};
+    for (int half = 0; half < 2; ++half) {  // in halves: registers are short here
+      float* const v = dx + 4 * half;
+      const float4 other = *reinterpret_cast<const float4*>(t.other + at + 4 * half);
+      v[0] += other.x, v[1] += other.y, v[2] += other.z, v[3] += other.w;
+      *reinterpret_cast<float4*>(t.sum + at + 4 * half) = {v[0], v[1], v[2], v[3]};
+    }
+    if (t.narrow_sum != nullptr) store8(t.narrow_sum + at, dx);
   }
-  if (t.narrow_sum != nullptr) store8(t.narrow_sum + at, dx);
 }
 
 // One row: dx = rstd (g - mean(g) - normal mean(g normal)), g = dy scale; and what it adds to the parameters' sums.
