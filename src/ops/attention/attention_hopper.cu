@@ -1,5 +1,6 @@
-// Attention of bf16 on Hopper, for the same calls as attention_bf16.cuh: blocks of G warpgroups with 64 rows each,
-// which share the tiles that they meet. As there, each result is added up by one warpgroup in order.
+// Attention of bf16 on Hopper, for the same calls as attention_bf16.cuh: a block is a warpgroup with 64 rows. (Two that
+// share the tiles they meet were slower, and so were fewer blocks a multiprocessor with more registers.) As there, each
+// result is added up by one warpgroup in order.
 #include "ops/attention/attention.h"
 #include "ops/attention/attention_bf16.cuh"
 #include "ops/attention/attention_launch.cuh"

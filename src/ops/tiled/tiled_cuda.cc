@@ -27,7 +27,10 @@ constexpr std::int64_t kMostBlocks = 1 << 16;
 
 constexpr std::string_view kIntegers = R"(
 namespace std {
+using int8_t = signed char;
 using uint8_t = unsigned char;
+using int16_t = short;
+using uint16_t = unsigned short;
 using int32_t = int;
 using uint32_t = unsigned;
 using int64_t = long long;
