@@ -13,6 +13,7 @@
 #include "neap/checkpointing.h"
 #include "neap/model.h"
 #include "neap/precision.h"
+#include "neap/tuning.h"
 
 namespace neap {
 
@@ -69,6 +70,7 @@ struct TrainOptions {
   CheckpointingOptions checkpointing;
   // What is done to the graph before it runs: adaptive, off, all, or names with commas between (docs/optimizations.md).
   std::string optimize = "adaptive";
+  TuningOptions tuning;
   PrecisionOptions precision;
   RecurrentTraining recurrent;
   // Who predicts lifetimes when a batch has a shape that the run has not seen: lstm, lstm-layers, regression,
@@ -124,6 +126,7 @@ struct StepReport {
   std::int64_t simulated_peak_bytes = 0;  // the same
   std::int64_t plan = 0;                  // the number of the plan that ran; 1 is the run's first
   std::int64_t encoded_bytes = 0;
+  std::vector<std::string> tuning;  // what was tried, chosen, split or merged, with the reason; mostly empty
 };
 
 struct EvalReport {
@@ -193,6 +196,7 @@ struct Summary {
   float loss_last = 0;
   std::string weights_hash;
   std::vector<RecurrentReport> recurrent;  // a row a layer and direction
+  TuningReport tuning;
 };
 
 // One layer's row of a profile.

@@ -110,6 +110,21 @@ void add_precision_flags(CLI::App& app, PrecisionOptions& o) {
                "also tensors from which others are made again");
 }
 
+void add_tuning_flags(CLI::App& app, TuningOptions& o) {
+  SubgraphOptions& s = o.subgraphs;
+  app.add_option("--initial-granularity,--initial_granularity", s.initial_granularity,
+                 "cuts from the whole graph down to the first subgraphs");
+  app.add_option("--performance-threshold,--performance_threshold", s.performance_threshold,
+                 "share of the roofline below which a subgraph is split");
+  app.add_option("--merging-threshold,--merging_threshold", s.merging_threshold,
+                 "share of the roofline above which neighbours are merged");
+  app.add_option("--window", s.window, "samples in a row that a split or a merge needs");
+  app.add_option("--cooldown", s.cooldown, "samples in which a subgraph that has changed is left alone");
+  app.add_option("--rl-training-epochs,--RL_training_epochs", o.rl_training_epochs,
+                 "of the agent that chooses optimizations, whenever it has learnt something");
+  app.add_option("--trial-share", o.trial_share, "of a run's steps that trials of optimizations may cost");
+}
+
 std::string read_text(const char* flag, const std::string& path) {
   constexpr std::size_t kMost = std::size_t{1} << 24;  // far more than any of them has
   std::ifstream in(path, std::ios::binary);
@@ -178,6 +193,7 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   add_agent_flags(app, flags);
   add_precision_flags(app, flags.options.precision);
   add_recurrent_flags(app, flags);
+  add_tuning_flags(app, flags.options.tuning);
   app.add_option("--config", flags.config, "flags from a file, one NAME = VALUE a line");
 }
 

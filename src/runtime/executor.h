@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -25,6 +26,13 @@ namespace neap {
 struct InstructionTime {
   std::int64_t begun_ns = 0;
   std::int64_t ended_ns = 0;
+};
+
+// What a call would have changed the state with, or a result of the step, as a hash.
+struct Rehearsed {
+  std::string name;
+  std::uint64_t hash = 0;
+  friend bool operator==(const Rehearsed&, const Rehearsed&) = default;
 };
 
 // Thrown by run(), before anything that stays is changed: tensors whose values the level of the plan cannot hold.
@@ -53,6 +61,10 @@ class Executor {
   void run();
   // The same, with the milliseconds of every instruction.
   void run_timed(std::vector<double>& ms);
+
+  // A step that changes no state: what it would have changed it with. Inputs must be written before, and again after
+  // it.
+  std::vector<Rehearsed> rehearse();
 
   // From now on run() notes when each instruction ran; of the last step.
   void record();
@@ -131,6 +143,7 @@ class Executor {
   void convert(const Launch& launch);
   void look(const Launch& launch);
   void try_out(const Launch& launch);
+  void rehearse_change(const Launch& launch, std::vector<Rehearsed>& out);
   void run_recorded();
   bool run_again();
   void launch(const Launch& launch);

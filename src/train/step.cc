@@ -54,7 +54,7 @@ StepReport Trainer::Impl::advance() {
   const auto start = Clock::now();
   steer();
   const BatchInfo batch = batches_->next();
-  Stepper& stepper = stepper_for(batch.length);
+  Stepper& stepper = tuned(stepper_for(batch.length));
   if (replay_) {
     follow_plan(stepper);
   } else {
@@ -86,6 +86,7 @@ StepReport Trainer::Impl::advance() {
   const auto steer_start = Clock::now();
   observe(stepper);
   gearbox_.leave(compute_ms);
+  if (tuner_) note_tuning(run_ms);
   steering_.after_step(stepper, steppers_, run_ms, timed_, timed_.empty() ? Link{} : link_of(last_), budget());
   if (timed_.empty() && stepper.store() != nullptr && watch_.is_plan_due(last_, ms, setup_.link)) {
     steering_.ask(stepper, budget());
@@ -109,7 +110,8 @@ StepReport Trainer::Impl::advance() {
           .simulated_ms = simulated_ms,
           .simulated_peak_bytes = simulated_peak,
           .plan = stepper.steered.number,
-          .encoded_bytes = stepper.encoded_bytes()};
+          .encoded_bytes = stepper.encoded_bytes(),
+          .tuning = std::exchange(tuning_, {})};
 }
 
 // What predictors, recordings and traces want to know of a step.
@@ -128,7 +130,7 @@ void Trainer::Impl::run_calls(Stepper& stepper) {
   const SpillCounters before = counters_of(stepper);
   timed_.clear();
   if (setup_.levels) setup_.levels->before(stepper.executor(), step_ + 1);
-  if (steering_.wants_times(stepper, budget())) {
+  if (steering_.wants_times(stepper, budget()) || (tuner_ && tuner_->wants_times())) {
     stepper.executor().run_timed(timed_);
   } else {
     stepper.executor().run();

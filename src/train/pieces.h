@@ -1,0 +1,60 @@
+// The subgraphs of a step as the tuner treats them: the step before any optimization of the library, cut into the
+// leaves of its tree; what a strategy for each piece makes of it, and what each piece took.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "optimize/optimization.h"
+#include "policy/dqn/agent.h"
+#include "subgraph/subgraph.h"
+#include "train/stepper.h"
+
+namespace neap {
+
+using Actions = std::vector<int>;  // one a piece: 0 nothing, i + 1 the i-th of the library
+
+class Pieces {
+ public:
+  // UserError: the options are wrong.
+  Pieces(Graph settled, std::vector<const Optimization*> library, const SubgraphOptions& options);
+  Pieces(const Pieces&) = delete;
+  Pieces& operator=(const Pieces&) = delete;
+
+  std::size_t size() const { return pieces_.size(); }
+  const std::vector<const Optimization*>& library() const { return library_; }
+  std::string label(std::size_t piece) const { return tree_.label(pieces_[piece]); }
+  std::string_view strategy(int action) const;  // its name
+
+  // The settled graph, with these strategies in these pieces.
+  Graph rewritten(const Actions& actions) const;
+  // What has been done to each piece of a rewritten form: the first of the library that is there.
+  Actions actions_of(const Graph& graph) const;
+
+  // Of each piece, from the milliseconds of each instruction of the stepper's plan.
+  std::vector<double> ms(const Stepper& stepper, const std::vector<double>& timed) const;
+  // As the agent sees it, when it takes so long.
+  dqn::State state(std::size_t piece, double ms, int action) const;
+
+  // Splits what stays far below its roofline, merges what stays near it; the reasons. After a change there are other
+  // pieces.
+  std::vector<std::string> observe(const Stepper& stepper, const std::vector<double>& timed);
+
+ private:
+  void recut();
+  std::vector<double> node_ms(const Stepper& stepper, const std::vector<double>& timed) const;
+
+  Graph settled_;
+  std::vector<const Optimization*> library_;
+  Roofline roofline_;
+  std::vector<NodeCost> costs_;  // of the settled nodes
+  SubgraphTree tree_;
+  std::vector<Subgraph> pieces_;  // the leaves, with what they take at best
+  std::vector<int> piece_of_;     // of each settled node
+  std::map<std::string, std::uint32_t, std::less<>> by_name_;
+};
+
+}  // namespace neap

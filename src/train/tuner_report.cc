@@ -1,0 +1,94 @@
+// Which runs are tuned, and what is said of it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "device/geared_kernel.h"
+#include "graph/op.h"
+#include "neap/error.h"
+#include "train/tuner.h"
+
+namespace neap {
+namespace {
+
+void check(const TuningOptions& o, const Graph& graph) {
+  neap::check(o.subgraphs, graph);
+  dqn::check({.training_epochs = o.rl_training_epochs});
+  if (!(o.trial_share >= 0 && o.trial_share <= 1)) {
+    throw UserError(fmt::format("trial_share {} must lie in [0, 1]", o.trial_share));
+  }
+}
+
+// One graph runs all the time, everything is stored, and nobody writes down or repeats what each step did. Recurrent
+// layers have an agent of their own, which learns from steps of one kind.
+bool is_tuned(const TrainOptions& o, const Setup& setup) {
+  const bool has_one_shape = o.lengths == "fixed" && o.length_schedule.empty();
+  const bool is_kept = o.decisions.empty() && o.replay.empty() && !o.trace;
+  const bool stores_all = !setup.levels && o.budget_schedule.empty() && setup.plan.peak_bytes == setup.store_all_bytes;
+  const auto& kernels = setup.program->kernels;
+  const bool has_gears = std::any_of(kernels.begin(), kernels.end(), [](const auto& kernel) {
+    return dynamic_cast<const GearedKernel*>(kernel.get()) != nullptr;
+  });
+  return o.optimize == "adaptive" && o.compute == "f32" && o.device == "cpu" && o.reservation.empty() &&
+         !o.own_kernels && has_one_shape && is_kept && stores_all && !has_gears;
+}
+
+}  // namespace
+
+std::optional<TunerOptions> tuner_options(const TrainOptions& options, const Setup& setup) {
+  check(options.tuning, setup.program->graph);
+  constexpr double kLeast = 2;  // steps that the first trial takes
+  const bool is_long = options.tuning.trial_share * static_cast<double>(options.steps) >= kLeast;
+  if (!is_long || !is_tuned(options, setup)) return std::nullopt;
+  TunerOptions out{.library = {},
+                   .tuning = options.tuning,
+                   .steps = options.steps,
+                   .is_synchronous = options.synchronous_planning,
+                   .seed = options.seed};
+  const auto& nodes = setup.program->graph.nodes;
+  for (const Optimization* each : chosen_optimizations(options.optimize)) {
+    const bool is_here =
+        std::any_of(nodes.begin(), nodes.end(), [&](const Node& node) { return node.op->name == each->makes; });
+    if (each->is_bitwise && is_here) out.library.push_back(each);
+  }
+  if (out.library.empty()) return std::nullopt;
+  return out;
+}
+
+std::string settled_passes(std::string_view optimize) {
+  std::string out;
+  for (const Optimization* each : chosen_optimizations(optimize)) {
+    if (!each->is_bitwise) out += fmt::format("{}{}", out.empty() ? "" : ",", each->name);
+  }
+  return out.empty() ? "off" : out;
+}
+
+// "fuse in 3 of 8 subgraphs, nothing in 5"
+std::string Tuner::text_of(const Actions& actions) const {
+  std::map<int, int> count;
+  for (const int action : actions) ++count[action];
+  std::string out;
+  for (const auto& [action, pieces] : count) {
+    out += fmt::format("{}{} in {}", out.empty() ? "" : ", ", pieces_->strategy(action), pieces);
+  }
+  return out + fmt::format(" of {} subgraphs", actions.size());
+}
+
+TuningReport Tuner::report() const {
+  TuningReport out{.trials = trials_,
+                   .adopted = adoptions_,
+                   .changes = changes_,
+                   .spent_ms = spent_ms_,
+                   .rejected = {},
+                   .pieces = {}};
+  for (const int action : rejected_) out.rejected.emplace_back(pieces_->strategy(action));
+  for (std::size_t p = 0; p < last_ms_.size(); ++p) {
+    out.pieces.push_back({.name = pieces_->label(p),
+                          .strategy = std::string(pieces_->strategy(current_actions_[p])),
+                          .bound = pieces_->state(p, last_ms_[p], 0).is_compute_bound ? "compute" : "memory",
+                          .ms = last_ms_[p]});
+  }
+  return out;
+}
+
+}  // namespace neap
