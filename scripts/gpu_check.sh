@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # All that needs a GPU, in one go: tests of the CUDA kernels and device, then training on the GPU against the CPU.
 # usage: scripts/gpu_check.sh [FOLDER]      a folder with `neap` and `test_cuda` built before; without it they are built
-#   GPU_CHECK_PARTS="tests sanitizer train parity time": which parts; without it all but the sanitizer
+#   GPU_CHECK_PARTS="tests sanitizer train parity spill levels time": which parts; without it all but the sanitizer
 set -uo pipefail
 cd "$(dirname "$0")/.."
-parts=${GPU_CHECK_PARTS:-tests train parity time}
+parts=${GPU_CHECK_PARTS:-tests train parity spill levels time}
 folder=${1:-}
 failed=0
 
@@ -47,6 +47,15 @@ run_parity() {
   done
 }
 
+# Below a budget with spilling, and with activations in fewer bits.
+run_spill() {
+  python3 scripts/gpu_compare.py "$folder/neap" --spill || fail "spilling"
+}
+
+run_levels() {
+  python3 scripts/gpu_compare.py "$folder/neap" --levels || fail "fewer bits"
+}
+
 run_times() {
   python3 scripts/gpu_compare.py "$folder/neap" --times
 }
@@ -58,6 +67,8 @@ for part in $parts; do
     sanitizer) run_sanitizer ;;
     train) run_training ;;
     parity) run_parity ;;
+    spill) run_spill ;;
+    levels) run_levels ;;
     time) run_times ;;
     *) fail "there is no part '$part'" ;;
   esac

@@ -137,6 +137,45 @@ TEST(BadCall, Agent) {
   expect_refused("train mlp --learnt /etc/passwd", "none of neap's");
 }
 
+TEST(BadCall, Recurrent) {
+  expect_refused("train lstm-lm --recurrent sideways", "sideways");
+  expect_refused("train lstm-lm --recurrent unrolled:0", "unrolled:0");
+  expect_refused("train lstm-lm --recurrent unrolled:99999999999", "unrolled:99999999999");
+  expect_refused("train lstm-lm --recurrent hybrid:-1", "hybrid:-1");
+  expect_refused("train lstm-lm --gates open", "--gates");
+  expect_refused("train lstm-lm --recurrent-gears rolled,,whole", "no way to run");
+  expect_refused("train lstm-lm --recurrent-explore 2", "--recurrent-explore");
+  expect_refused("train lstm-lm --recurrent-dwell 0", "--recurrent-dwell");
+  expect_refused("train lstm-lm --length 0", "--length");
+  expect_refused("train lstm-lm --length=-4", "--length");
+  expect_refused("train lstm-lm:chunk=0", "chunk");
+  expect_refused("train lstm-lm:hidden=0", "");
+  expect_refused("train lstm-lm --recurrent-policy /no/such/file", "/no/such/file");
+  expect_refused("train lstm-lm --recurrent-policy /dev/null", "/dev/null");
+}
+
+// A policy that was cut off, is of another version, of another machine or made to do harm: one line, and training goes
+// on with the one that neap comes with.
+TEST(BadCall, RecurrentPolicies) {
+  const ScratchFolder folder;
+  const std::string head = "neap-recurrent-policy 1\nfeatures 23\nmachine ";
+  const std::pair<const char*, std::string> files[] = {
+      {"cut.policy", head + "any\ntensor actor.weight 32\n3f800000"},
+      {"old.policy", "neap-recurrent-policy 0\n"},
+      {"foreign.policy", "PK\x03\x04 something else"},
+      {"features.policy", "neap-recurrent-policy 1\nfeatures 18446744073709551615\nmachine any\n"},
+      {"huge.policy", head + "any\ntensor actor.weight 18446744073709551615\n"},
+      {"long.policy", std::string(3 << 20, 'x')},
+      {"zeros.policy", std::string(4096, '\0')}};
+  const std::string run = "train lstm-lm:hidden=8,layers=1 --batch 1 --length 1 --steps 1 ";
+  for (const auto& [name, text] : files) {
+    write_text(folder / name, text);
+    const Outcome o = run_neap(run + "--recurrent-policy " + (folder / name));
+    EXPECT_EQ(o.status, 0) << name << o.err;
+    EXPECT_NE(o.err.find("the one that comes with neap is used"), std::string::npos) << name << ": " << o.err;
+  }
+}
+
 TEST(BadCall, Compare) {
   expect_refused("compare mlp --policies store-all,hope", "hope");
   expect_refused("compare mlp --budgets 50%,some", "some");

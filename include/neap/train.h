@@ -54,7 +54,11 @@ struct TrainOptions {
   std::string data = "synthetic";
   std::string eval;  // a data set or a split ("test"); empty: none
   std::int64_t steps = 100;
-  std::int64_t batch = 0;         // 0: the model's own
+  std::int64_t batch = 0;              // 0: the model's own
+  std::int64_t accumulate = 1;         // parts of equal size that a batch is computed in; gradients are their mean
+  bool accumulate_batch_norm = false;  // allow that batch norm sees parts only
+  // Recurrent layers go on where the batch before has ended; batches are then consecutive pieces of the data.
+  bool carry_state = false;
   std::int64_t length = 0;        // time steps of a sequence; 0: the model's own. With varying lengths: of the longest
   std::string lengths = "fixed";  // fixed, varying: the paragraphs of a text, each batch padded to its longest
   std::string length_schedule;    // STEP:LENGTH,...: from that step on sequences have at most so many time steps
@@ -143,7 +147,7 @@ struct StoredTensorReport {
   std::string layer;
   std::string level;
   double error = 0;        // variance that it adds to the net's gradient, relative to the minibatch's own
-  double sensitivity = 1;  // measured; 1 until then
+  double sensitivity = 1;  // measured; by the kind of layer until then
   double mean = 0;         // of the last profile, like what follows
   double deviation = 0;
   double entropy = 0;  // bits

@@ -17,6 +17,18 @@ Value optimizer_state(Builder& g, TensorId parameter, std::string_view suffix) {
                         .outside_axes = p.outside_axes});
 }
 
+// For each parameter the state in which its gradients are summed up.
+std::map<TensorId, Value> accumulated(Builder& g, const std::map<TensorId, Value>& gradients) {
+  const Value part = g.input(std::string(kPartInput), DType::kF32, {1});
+  std::map<TensorId, Value> out;
+  for (const auto& [parameter, gradient] : gradients) {
+    const Value sum = optimizer_state(g, parameter, "sum");
+    g.add("accumulate", {sum, gradient, part}, {}, g.name_of(parameter) + ".accumulate");
+    out.emplace(parameter, sum);
+  }
+  return out;
+}
+
 // The factor by which every gradient is scaled so that their common norm stays below the limit.
 Value clip_factor(Builder& g, const std::map<TensorId, Value>& gradients, double limit) {
   Values parts;
@@ -54,12 +66,15 @@ void check(const OptimizerOptions& o) {
   if (!positive(o.clip)) throw UserError(fmt::format("clipping norm {} is not a number from 0 up", o.clip));
 }
 
-void append_updates(Builder& g, const std::map<TensorId, Value>& gradients, const OptimizerOptions& options) {
+void append_updates(Builder& g, const std::map<TensorId, Value>& of_batch, const OptimizerOptions& options,
+                    std::int64_t parts) {
   check(options);
   const std::size_t before = g.graph().nodes.size();
   const Value hyper = g.input(std::string(kHyperInput), DType::kF32, {8});
-  const Value clip = options.clip > 0 && !gradients.empty() ? clip_factor(g, gradients, options.clip) : Value{};
-  const std::size_t first_update = g.graph().nodes.size();
+  const auto gradients = parts > 1 ? accumulated(g, of_batch) : of_batch;
+  const double most = options.clip * static_cast<double>(parts);  // of a sum, whose mean is what counts
+  const Value clip = most > 0 && !gradients.empty() ? clip_factor(g, gradients, most) : Value{};
+  const std::size_t first_update = parts > 1 ? before : g.graph().nodes.size();
   for (const auto& [parameter, gradient] : gradients) append_update(g, parameter, gradient, hyper, clip, options);
   for (std::size_t i = before; i < g.graph().nodes.size(); ++i) {
     g.graph().nodes[i].phase = i < first_update ? Phase::kBackward : Phase::kUpdate;
@@ -67,7 +82,7 @@ void append_updates(Builder& g, const std::map<TensorId, Value>& gradients, cons
   }
 }
 
-Hyper hyper_at(std::int64_t step, double lr, const OptimizerOptions& o) {
+Hyper hyper_at(std::int64_t step, double lr, const OptimizerOptions& o, double scale) {
   const auto t = static_cast<double>(step);
   const double first = o.name == "sgd" ? o.momentum : o.beta1;
   return {static_cast<float>(lr),
@@ -77,7 +92,7 @@ Hyper hyper_at(std::int64_t step, double lr, const OptimizerOptions& o) {
           static_cast<float>(o.weight_decay),
           static_cast<float>(1.0 - std::pow(o.beta1, t)),
           static_cast<float>(1.0 - std::pow(o.beta2, t)),
-          1.0F};
+          static_cast<float>(scale)};
 }
 
 }  // namespace neap

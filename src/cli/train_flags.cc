@@ -20,6 +20,10 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
   app.add_option("--data", o.data,
                  "fashion-mnist, IDX/NPY/NPZ files (A=X.npy,B=Y.npy by name), a text or token file, or synthetic");
   app.add_option("--batch", o.batch, "samples a step")->check(CLI::PositiveNumber);
+  app.add_option("--accumulate", o.accumulate, "parts in which a batch is computed; gradients are their mean")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--accumulate-batch-norm", o.accumulate_batch_norm, "let batch norm see parts of a batch");
+  app.add_flag("--carry-state", o.carry_state, "recurrent layers go on where the batch before has ended");
   app.add_option("--length", o.length, "time steps of a language model")->check(CLI::PositiveNumber);
   app.add_option("--lengths", o.lengths,
                  "fixed, or varying: the paragraphs of a text, each batch padded to its longest")
@@ -101,6 +105,8 @@ void add_precision_flags(CLI::App& app, PrecisionOptions& o) {
   app.add_option("--default-precision,--default_precision", o.default_precision, "until there is a profile");
   app.add_option("--precision-choice", o.choice, "by computed threshold, or by table");
   app.add_option("--precision-table", o.table, "CLASS=LEVEL,...: product, norm, activation, attention, recurrent");
+  app.add_option("--carried-precision", o.carried,
+                 "of the state that --carry-state keeps: fp32, with a tolerance bf16, or what is given");
   app.add_option("--profiling-window,--profiling_window", o.profiling_window, "profiles that a choice looks back on");
   app.add_option_function<std::string>(
       "--profiling-granularity,--profiling_granularity", [&o](const std::string& text) { read_granularity(text, o); },
@@ -210,7 +216,7 @@ void TrainFlags::finish() {
   const std::string made_here = recurrent_policy_path();
   if (!recurrent_policy.empty()) {
     options.recurrent.learnt = read_text("--recurrent-policy", recurrent_policy);
-  } else if (std::filesystem::is_regular_file(made_here)) {
+  } else if (std::error_code none; std::filesystem::file_size(made_here, none) > 0 && !none) {
     options.recurrent.learnt = read_text("--recurrent-policy", made_here);
   }
   if (!bn.empty()) options.frozen_batch_norm = bn == "frozen";

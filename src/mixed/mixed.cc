@@ -29,6 +29,8 @@ constexpr std::array kProducts = {
     Product{"linear_loss", 0b111, 0b10},
     Product{"lstm_chunk", 0b111, 0},
     Product{"lstm_chunk_grad", 0b11100, 0},
+    Product{"gru_chunk", 0b111, 0},
+    Product{"gru_chunk_grad", 0b11100, 0},
 };
 
 // Output `output` has the type of input `input`.

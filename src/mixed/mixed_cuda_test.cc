@@ -169,6 +169,13 @@ TEST(Bf16, Lstm) {
         false);
 }
 
+TEST(Bf16, Gru) {
+  check({.op = "gru_chunk",
+         .inputs = {f32({6, 4, 24}), f32({48, 24}), f32({48, 16}), f32({48}), f32({48})},
+         .tolerance = 1.0 / 32},
+        false);
+}
+
 TEST(Bf16, Loss) {
   check({.op = "linear_loss", .inputs = {f32({300, 32}), f32({64, 32}), f32({64}), {DType::kI64, {300}}}}, false);
 }

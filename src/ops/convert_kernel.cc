@@ -5,6 +5,7 @@
 
 #include "core/bytes.h"
 #include "device/cpu/vmath_simd.h"
+#include "device/geared_kernel.h"
 #include "neap/error.h"
 
 namespace neap {
@@ -13,24 +14,25 @@ namespace {
 constexpr std::int64_t kPlace = 256;  // what libraries want of addresses on a GPU
 constexpr std::size_t kMost = 32;     // inputs or outputs of a call
 
-class ConvertingKernel final : public Kernel {
+class Conversion {
  public:
-  ConvertingKernel(const OpCall& call, std::shared_ptr<Kernel> inner, DeviceKind device)
-      : inner_(std::move(inner)), is_cuda_(device == DeviceKind::kCuda) {
+  Conversion(const OpCall& call, DeviceKind device) : is_cuda_(device == DeviceKind::kCuda) {
     require(call.inputs.size() <= kMost && call.outputs.size() <= kMost, "a call has few tensors");
     for (const auto& t : call.inputs) inputs_.push_back(t && t->dtype == DType::kBF16 ? t->elements() : -1);
     for (const TensorType& t : call.outputs) outputs_.push_back(t.dtype == DType::kBF16 ? t.elements() : -1);
   }
 
-  std::int64_t workspace_bytes() const override {
-    std::int64_t bytes = kPlace + inner_->workspace_bytes();
+  // Beside that of the kernel inside.
+  std::int64_t workspace_bytes() const {
+    std::int64_t bytes = kPlace;
     for (const std::int64_t n : inputs_) bytes += place_of(n);
     for (const std::int64_t n : outputs_) bytes += place_of(n);
     return bytes;
   }
-  std::string numerics() const override { return inner_->numerics(); }
 
-  void launch(const Buffers& b, Stream& stream) override {
+  // `inner` gets buffers that are f32.
+  template <class Inner>
+  void run(const Buffers& b, Stream& stream, const Inner& inner) const {
     std::array<const std::byte*, kMost> in{};
     std::array<std::byte*, kMost> out{};
     const auto address = reinterpret_cast<std::uintptr_t>(b.workspace);
@@ -49,8 +51,7 @@ class ConvertingKernel final : public Kernel {
       out[i] = at;
       at += place_of(outputs_[i]);
     }
-    inner_->launch({.inputs = {in.data(), b.inputs.size()}, .outputs = {out.data(), b.outputs.size()}, .workspace = at},
-                   stream);
+    inner({.inputs = {in.data(), b.inputs.size()}, .outputs = {out.data(), b.outputs.size()}, .workspace = at});
     for (std::size_t i = 0; i < b.outputs.size(); ++i) {
       if (outputs_[i] < 0 || b.outputs[i] == nullptr) continue;
       narrow(reinterpret_cast<const float*>(out[i]), b.outputs[i], outputs_[i], stream);
@@ -70,9 +71,39 @@ class ConvertingKernel final : public Kernel {
     vmath_table().to_bf16(from, reinterpret_cast<std::uint16_t*>(to), n);
   }
 
-  std::shared_ptr<Kernel> inner_;
   bool is_cuda_;
   std::vector<std::int64_t> inputs_, outputs_;  // elements; -1: handed on as it is
+};
+
+class ConvertingKernel final : public Kernel {
+ public:
+  ConvertingKernel(Conversion conversion, std::shared_ptr<Kernel> inner)
+      : conversion_(std::move(conversion)), inner_(std::move(inner)) {}
+  std::int64_t workspace_bytes() const override { return conversion_.workspace_bytes() + inner_->workspace_bytes(); }
+  std::string numerics() const override { return inner_->numerics(); }
+  void launch(const Buffers& buffers, Stream& stream) override {
+    conversion_.run(buffers, stream, [&](const Buffers& b) { inner_->launch(b, stream); });
+  }
+
+ private:
+  Conversion conversion_;
+  std::shared_ptr<Kernel> inner_;
+};
+
+// The same around a kernel with gears, which are its own.
+class GearedConvertingKernel final : public GearedKernel {
+ public:
+  GearedConvertingKernel(Conversion conversion, std::shared_ptr<GearedKernel> inner)
+      : conversion_(std::move(conversion)), inner_(std::move(inner)) {}
+  std::int64_t workspace_bytes() const override { return conversion_.workspace_bytes() + inner_->workspace_bytes(); }
+  std::string numerics() const override { return inner_->numerics(); }
+  void launch_in(std::uint32_t gear, const Buffers& buffers, Stream& stream) override {
+    conversion_.run(buffers, stream, [&](const Buffers& b) { inner_->launch_in(gear, b, stream); });
+  }
+
+ private:
+  Conversion conversion_;
+  std::shared_ptr<GearedKernel> inner_;
 };
 
 }  // namespace
@@ -105,7 +136,10 @@ OpCall widened(const OpCall& call) {
 }
 
 std::shared_ptr<Kernel> converting_kernel(const OpCall& call, std::shared_ptr<Kernel> inner, DeviceKind device) {
-  return std::make_shared<ConvertingKernel>(call, std::move(inner), device);
+  if (auto geared = std::dynamic_pointer_cast<GearedKernel>(inner)) {
+    return std::make_shared<GearedConvertingKernel>(Conversion(call, device), std::move(geared));
+  }
+  return std::make_shared<ConvertingKernel>(Conversion(call, device), std::move(inner));
 }
 
 }  // namespace neap

@@ -237,8 +237,8 @@ class Scheduler {
     out_.calls.push_back(std::move(call));
   }
 
-  // An update goes as early as it can: behind the last call that reads what it changes, and behind its own inputs. So
-  // a gradient lives no longer than it must.
+  // An update goes as early as it can: behind the last call that reads what it changes, and behind what makes or
+  // changes its own inputs. So a gradient lives no longer than it must.
   void place_updates(const std::vector<NodeId>& updates) {
     if (updates.empty()) return;
     std::vector<std::size_t> last_read(out_.instances.size(), 0);  // 1 + index of the call
@@ -271,6 +271,11 @@ class Scheduler {
         }
       }
       note(call, position);
+      for (const std::uint8_t m : graph_.at(id).op->mutates) {
+        if (m < call.inputs.size() && call.inputs[m] != kAbsent) {
+          written[static_cast<std::size_t>(call.inputs[m])] = position;
+        }
+      }
       placed.emplace_back(position, std::move(call));
     }
     merge(std::move(placed));

@@ -78,6 +78,9 @@ class Converter {
       }
       updates_[last.index].push_back({i});
       for (const TensorId output : node.outputs) maker[output.index] = last;
+      for (const std::uint8_t m : node.op->mutates) {
+        if (m < node.inputs.size() && node.inputs[m]) maker[root(node.inputs[m]).index] = last;
+      }
     }
   }
 

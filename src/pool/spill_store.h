@@ -70,11 +70,20 @@ class SpillStore {
   virtual void drain() = 0;
   virtual SpillCounters counters() const = 0;
   virtual std::span<const SlotTimes> times() const = 0;  // valid when nothing is on its way
+  // All that begin and wait do is work on the device's streams: it can be captured (Device::capture) and replayed.
+  virtual bool is_on_stream() const { return false; }
+  // What was captured has run once more.
+  virtual void note_replay() {}
 };
 
 // `slots` has the bytes of each slot. UserError when the folder cannot be used or is too full; nothing is left behind
 // in it, whatever happens: the file has no name.
 std::unique_ptr<SpillStore> make_spill_store(const std::vector<std::int64_t>& slots, const SpillOptions& options);
+
+// The same for tensors on the GPU: into host memory that is pinned, over the copy stream, and from there to the store
+// that spill_store_maker() makes. Null in a program without CUDA kernels. DeviceError when so much cannot be pinned.
+[[gnu::weak]] std::unique_ptr<SpillStore> make_cuda_spill_store(const std::vector<std::int64_t>& slots,
+                                                                const SpillOptions& options);
 
 // How a trainer makes its store. None unless the application links one: not everybody wants io_uring.
 using SpillStoreMaker = std::unique_ptr<SpillStore> (*)(const std::vector<std::int64_t>&, const SpillOptions&);

@@ -20,12 +20,10 @@ constexpr double kRoom = 0.9;
 }  // namespace
 
 LevelBoard::LevelBoard(PrecisionConfig config, std::vector<BoardTensor> tensors)
-    : config_(std::move(config)),
-      tensors_(std::move(tensors)),
-      sensitivity_(tensors_.size(), 1),
-      last_(tensors_.size()) {
+    : config_(std::move(config)), tensors_(std::move(tensors)), last_(tensors_.size()) {
   check(config_);
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    sensitivity_.push_back(assumed_sensitivity(tensors_[i].op_class));
     keepers_.emplace_back(config_, tensors_[i].op_class);
     keepers_[i].set_sensitivity(weight(i));
     levels_.push_back(keepers_[i].level());

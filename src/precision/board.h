@@ -3,8 +3,8 @@
 // A keeper for each tensor says which levels its own statistics allow (choice.h). Among those, bits are distributed so
 // that all tensors together take the fewest bytes while the variance that they add to the net's gradient, relative to
 // the minibatch's own, stays within the target (allocate.h). A tensor's part in it is its relative variance, times its
-// sensitivity (measured while training goes on; 1 until then), times its reach: the share of the net's gradients that
-// an error in it gets into. All of it depends on what was observed and in which order, on nothing else.
+// sensitivity (measured while training goes on; assumed until then), times its reach: the share of the net's gradients
+// that an error in it gets into. All of it depends on what was observed and in which order, on nothing else.
 #pragma once
 
 #include <optional>

@@ -7,6 +7,7 @@
 
 #include "neap/error.h"
 #include "recurrent/sequence_testing.h"
+#include "recurrent/tapes_testing.h"
 
 namespace neap {
 namespace {
@@ -15,14 +16,6 @@ constexpr CellKind kKinds[] = {CellKind::kLstm, CellKind::kGru, CellKind::kTanh,
 const std::vector<Gear> kGears = {Gear::rolled(),    Gear::unrolled(1),  Gear::unrolled(2),
                                   Gear::unrolled(4), Gear::unrolled(99), Gear::whole(),
                                   Gear::hybrid(1),   Gear::hybrid(6),    Gear::hybrid(99)};
-
-Tape tape_of(std::int64_t steps, std::int64_t chunk, const Gear& gear, bool keeps_gates) {
-  Tape out;
-  for (std::int64_t start = 0; start < steps; start += chunk) {
-    out.push_back({start, std::min(chunk, steps - start), gear, keeps_gates});
-  }
-  return out;
-}
 
 void expect_bits(const std::vector<float>& got, const std::vector<float>& want, const std::string& where) {
   ASSERT_EQ(got.size(), want.size()) << where;
@@ -81,6 +74,34 @@ TEST(Gear, EverySwitchPointGivesRolledsBits) {
   }
 }
 
+// A length beyond the last step is that of the sequence, one below zero is none: in every gear, there and back.
+TEST(Gear, LengthsOutsideTheSequenceAreCut) {
+  for (const CellKind kind : kKinds) {
+    for (const bool reverse : {false, true}) {
+      const SequenceCase c = {.kind = kind, .steps = 7, .hidden = 9, .reverse = reverse, .has_lengths = true};
+      TapedSequence cut(c);
+      cut.lengths = {7, 0, 4};
+      TapedSequence outside(c);
+      outside.lengths = {INT32_MAX, INT32_MIN, 4};
+      for (const Profile& p : all_profiles()) {
+        const auto want = cut.run(tape_of(7, 3, p.gear, p.keeps_gates));
+        expect_bits(outside.run(tape_of(7, 3, p.gear, p.keeps_gates)), want, p.gear.text());
+      }
+    }
+  }
+}
+
+// One step, one unit, one row, pieces longer than the sequence.
+TEST(Gear, TheSmallestSequencesRun) {
+  for (const CellKind kind : kKinds) {
+    for (const std::int64_t steps : {1, 2}) {
+      TapedSequence s({.kind = kind, .steps = steps, .batch = 1, .input = 1, .hidden = 1, .has_state = true});
+      const auto rolled = s.run(tape_of(steps, steps, Gear::rolled(), true));
+      for (const Tape& tape : all_tapes(steps)) expect_bits(s.run(tape), rolled, text_of(tape));
+    }
+  }
+}
+
 // Workspace is booked for pieces of `most` steps: longer ones are cut, to the same bits, and take less.
 TEST(Gear, PiecesKeepWithinTheirWorkspace) {
   for (const CellKind kind : kKinds) {
@@ -97,26 +118,54 @@ TEST(Gear, PiecesKeepWithinTheirWorkspace) {
   }
 }
 
-TEST(Gear, GradientsHoldAcrossSwitches) {
+// d loss / d values along a direction, by backward and by the difference of two forward passes, both by this tape.
+void expect_slope(TapedSequence& sequence, const Tape& tape, std::vector<float>& values,
+                  const std::vector<float>& gradient, std::uint64_t key) {
+  constexpr float kStep = 1e-2F;
+  const std::vector<float> before = values;
+  std::vector<float> direction(values.size());
+  RandomStream random(key);
+  double got = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    direction[i] = static_cast<float>(random.normal() / std::sqrt(static_cast<double>(values.size())));
+    got += double{direction[i]} * gradient[i];
+  }
+  const auto loss_at = [&](float step) {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = before[i] + step * direction[i];
+    return sequence.loss(tape);
+  };
+  const double want = (loss_at(kStep) - loss_at(-kStep)) / (2 * double{kStep});
+  values = before;
+  ASSERT_NEAR(got, want, 1e-3 * (1 + std::abs(want))) << text_of(tape) << " leaf " << key;
+}
+
+// Every profile, gate policy and switch point; relu apart, whose kinks differences do not like.
+TEST(Gear, GradientsHoldInEveryProfileAndAcrossEverySwitch) {
+  const OneThread one;
   for (const CellKind kind : {CellKind::kLstm, CellKind::kGru, CellKind::kTanh}) {
-    SequenceCase c = {.kind = kind, .steps = 6, .batch = 2, .input = 3, .hidden = 4, .has_state = true};
-    TapedSequence sequence(c);
-    Tape tape = tape_of(6, 2, Gear::whole(), false);
-    tape[1] = {2, 2, Gear::rolled(), true};
-    sequence.run(tape);
-    const auto check = [&](std::vector<float>& values, const std::vector<float>& gradient) {
-      for (std::size_t i = 0; i < values.size(); i += 5) {
-        const float before = values[i];
-        values[i] = before + 1e-2F;
-        const double up = sequence.loss(tape);
-        values[i] = before - 1e-2F;
-        const double down = sequence.loss(tape);
-        values[i] = before;
-        EXPECT_NEAR(gradient[i], (up - down) / 2e-2, 1e-2) << static_cast<int>(kind) << " " << i;
+    for (const bool reverse : {false, true}) {
+      TapedSequence s({.kind = kind,
+                       .steps = 6,
+                       .batch = 2,
+                       .input = 3,
+                       .hidden = 4,
+                       .reverse = reverse,
+                       .has_lengths = reverse,
+                       .has_state = true});
+      s.dh_n = s.h0;
+      if (kind == CellKind::kLstm) s.dc_n = s.c0;
+      for (const Tape& tape : all_tapes(6)) {
+        s.run(tape);
+        expect_slope(s, tape, s.x, std::vector<float>(s.dx()), 1);
+        expect_slope(s, tape, s.w_ih, std::vector<float>(s.dw_ih()), 2);
+        expect_slope(s, tape, s.w_hh, std::vector<float>(s.dw_hh()), 3);
+        expect_slope(s, tape, s.b_ih, std::vector<float>(s.db_ih()), 4);
+        expect_slope(s, tape, s.b_hh, std::vector<float>(s.db_hh()), 5);
+        expect_slope(s, tape, s.h0, std::vector<float>(s.dh0()), 6);
+        if (kind == CellKind::kLstm) expect_slope(s, tape, s.c0, std::vector<float>(s.dc0()), 7);
+        if (HasFatalFailure()) return;
       }
-    };
-    check(sequence.x, sequence.dx());
-    check(sequence.w_hh, sequence.dw_hh());
+    }
   }
 }
 

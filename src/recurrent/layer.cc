@@ -56,8 +56,10 @@ class Layers {
       if (shape.rank() != 3) {
         throw UserError(fmt::format("{} takes [time,batch,input], not {}", family.name, shape.text()));
       }
+      const std::int64_t steps = number(shape[0], family, "the number of steps");
+      if (steps < 1) throw UserError(fmt::format("{} takes at least one time step, not {}", family.name, shape.text()));
       starts_.push_back(start);
-      start += number(shape[0], family, "the number of steps");
+      start += steps;
     }
     make_parameters();
   }

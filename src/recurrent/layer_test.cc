@@ -276,6 +276,33 @@ TEST(RecurrentLayer, LayersPassChunksOn) {
   EXPECT_EQ(m.count("slice_grad"), 3);
 }
 
+// The wavefront: a chunk goes up through all layers before the next one begins, and comes down again in the opposite
+// order. What a layer hands to the one above is read by the very next chunk. (NoBitDependsOnTheChunk has the same bits
+// from layer after layer: there the whole sequence is one chunk.)
+TEST(RecurrentLayer, ChunksRunThroughAllLayersBeforeTheNext) {
+  for (const Family& family : kFamilies) {
+    Model m(family, 12, 2, 3, 4, {.layers = 3, .chunk = 4});
+    std::vector<std::pair<std::string, std::int64_t>> up, down, want;
+    TensorId handed;
+    for (const Node& node : m.g.graph().nodes) {
+      const std::pair<std::string, std::int64_t> which = {node.layer, node.attrs.integer("start", 0)};
+      if (node.op->name.ends_with("_chunk_grad")) down.push_back(which);
+      if (!node.op->name.ends_with("_chunk")) continue;
+      if (node.layer != "l0") {
+        EXPECT_EQ(node.inputs[0], handed) << node.layer;
+      }
+      handed = node.outputs[0];
+      up.push_back(which);
+    }
+    for (const std::int64_t start : {0, 4, 8}) {
+      for (const char* layer : {"l0", "l1", "l2"}) want.emplace_back(layer, start);
+    }
+    EXPECT_EQ(up, want) << family.name;
+    std::reverse(want.begin(), want.end());
+    EXPECT_EQ(down, want) << family.name;
+  }
+}
+
 // Weight gradients are summed by the chunks themselves, in place, and the state is saved as a view.
 TEST(RecurrentLayer, BackwardAddsNothingByItself) {
   Model m({"lstm", lstm}, 12, 2, 3, 4, {.layers = 2, .chunk = 4});
@@ -314,6 +341,10 @@ TEST(RecurrentLayer, RefusesWhatCannotBeBuilt) {
   EXPECT_THROW(lstm(g, ragged, 5), UserError);
   EXPECT_THROW(lstm(g, flat, 5), UserError);
   EXPECT_THROW(lstm(g, x, 0), UserError);
+  for (const Family& family : kFamilies) {
+    const Value none = g.input(std::string("none ") + family.name, DType::kF32, {0, 2, 3});
+    EXPECT_THROW(family.make(g, none, 5, {}), UserError) << family.name;
+  }
   EXPECT_THROW(lstm(g, x, 5, {.layers = 0}), UserError);
   EXPECT_THROW(lstm(g, x, 5, {.chunk = 0}), UserError);
   EXPECT_THROW(lstm(g, x, 5, {.unroll = -1}), UserError);

@@ -21,12 +21,15 @@ Executor::Executor(const Program& program, const Plan& plan, Device& device, Are
       is_host_memory_(device.kind() == DeviceKind::kCpu) {
   require(arena.bytes() >= plan.peak_bytes, "the arena holds the plan");
   launches_.reserve(plan.instructions.size());
+  std::uint32_t encodings = 0;
   for (const Instruction& instruction : plan.instructions) {
     const bool changes = is_call(instruction.action) && program.graph.at(instruction.node).op->side_effects();
     if (changes) first_change_ = std::min(first_change_, launches_.size());
     if (instruction.action == Action::kEncode) last_encode_ = launches_.size();
     launches_.push_back(bind(instruction));
+    if (instruction.action == Action::kEncode) launches_.back().slot = encodings++;
   }
+  if (encodings > 0 && device.kind() == DeviceKind::kCuda) codec_ = precision::make_cuda_codec(encodings);
 #ifdef NEAP_CHECKED
   checks_ = std::make_unique<Checks>(plan, program.graph, program.costs, is_host_memory_ ? base_ : nullptr);
 #endif
@@ -120,12 +123,38 @@ void Executor::launch(const Launch& l) {
   } else {
     l.kernel->launch(buffers, device_.stream());
   }
-  if (is_tried) {
-    const auto* output = reinterpret_cast<const float*>(l.outputs[trial_->watched]);
-    trial_result_ = judge(*trial_, base_, output);
-    trial_.reset();
-  }
+  if (is_tried) judge_trial(l);
   if (!watched_.empty()) look(l);
+}
+
+namespace {
+
+// Floats of the device on the host: in place where the host can read them.
+class HostFloats {
+ public:
+  HostFloats(Device& device, const std::byte* at, std::int64_t elements, bool is_host_memory) {
+    data_ = reinterpret_cast<const float*>(at);
+    if (is_host_memory) return;
+    copy_.resize(static_cast<std::size_t>(elements));
+    device.read(copy_.data(), at, elements * 4);
+    data_ = copy_.data();
+  }
+  const float* data() const { return data_; }
+
+ private:
+  const float* data_ = nullptr;
+  std::vector<float> copy_;
+};
+
+}  // namespace
+
+void Executor::judge_trial(const Launch& l) {
+  const Trial& t = *trial_;
+  const HostFloats output(device_, l.outputs[t.watched], t.watched_elements, is_host_memory_);
+  const HostFloats disturbed(device_, base_ + t.outputs[t.watched], t.is_disturbed ? t.watched_elements : 0,
+                             is_host_memory_);
+  trial_result_ = judge(t, disturbed.data(), output.data());
+  trial_.reset();
 }
 
 void Executor::try_out(const Launch& l) {
@@ -136,15 +165,21 @@ void Executor::try_out(const Launch& l) {
   for (std::size_t o = 0; o < outputs.size(); ++o) {
     if (outputs[o] != nullptr) outputs[o] = base_ + t.outputs[o];
   }
-  disturb(reinterpret_cast<const float*>(l.inputs[t.input]), t.elements, key_.step,
-          reinterpret_cast<float*>(base_ + t.copy));
+  const HostFloats tensor(device_, l.inputs[t.input], t.elements, is_host_memory_);
+  if (is_host_memory_) {
+    disturb(tensor.data(), t.elements, key_.step, reinterpret_cast<float*>(base_ + t.copy));
+  } else {
+    std::vector<float> noisy(static_cast<std::size_t>(t.elements));
+    disturb(tensor.data(), t.elements, key_.step, noisy.data());
+    device_.write(base_ + t.copy, noisy.data(), t.elements * 4);
+  }
   l.kernel->launch({.inputs = inputs, .outputs = outputs, .workspace = l.workspace}, device_.stream());
 }
 
 bool Executor::arrange_trial(TensorId tensor, bool is_disturbed) {
   trial_.reset();
   trial_result_.reset();
-  if (base_ == nullptr || !is_host_memory_) return false;
+  if (base_ == nullptr) return false;
   trial_ = find_trial(plan_, program_.graph, tensor);
   if (trial_) trial_->is_disturbed = is_disturbed;
   return trial_.has_value();
@@ -164,7 +199,7 @@ void Executor::set_gears(GearSource* source, const std::vector<Tick>& calls) {
 
 void Executor::watch(const std::vector<TensorId>& tensors) {
   watched_.clear();
-  if (base_ == nullptr || !is_host_memory_) return;
+  if (base_ == nullptr) return;
   std::unordered_map<std::uint32_t, std::size_t> makers;  // per node
   for (std::size_t i = launches_.size(); i-- > 0;) {
     if (launches_[i].action == Action::kRun) makers[launches_[i].node.index] = i;
@@ -185,14 +220,16 @@ void Executor::look(const Launch& l) {
   for (; next_watched_ < watched_.size() && watched_[next_watched_].launch <= done_; ++next_watched_) {
     Watched& w = watched_[next_watched_];
     if (w.launch != done_ || l.outputs[w.output] == nullptr) continue;
-    w.statistics = precision::statistics_of(reinterpret_cast<const float*>(l.outputs[w.output]),
-                                            program_.graph.at(w.tensor).type.elements());
+    const std::int64_t elements = program_.graph.at(w.tensor).type.elements();
+    const HostFloats values(device_, l.outputs[w.output], elements, is_host_memory_);
+    w.statistics = precision::statistics_of(values.data(), elements);
   }
 }
 
 // Trouble is told behind the last encoding, so that all of it is known.
 void Executor::convert(const Launch& l) {
   if (base_ == nullptr) return;  // a device that only counts
+  if (codec_) return convert_on_device(l);
   if (l.action == Action::kDecode) {
     return precision::decode(l.level, l.inputs[0], l.elements, reinterpret_cast<float*>(l.outputs[0]));
   }
@@ -202,6 +239,34 @@ void Executor::convert(const Launch& l) {
       precision::encode(l.level, reinterpret_cast<const float*>(l.inputs[0]), l.elements, key, l.outputs[0]);
   if (precision::must_stay_exact(flags)) failed_.push_back({l.tensor, l.level, flags});
   if (done_ == last_encode_ && !failed_.empty()) throw CannotEncode{std::exchange(failed_, {})};
+}
+
+void Executor::convert_on_device(const Launch& l) {
+  if (l.action == Action::kDecode) {
+    return codec_->decode(l.level, l.inputs[0], l.elements, reinterpret_cast<float*>(l.outputs[0]));
+  }
+  codec_->encode(l.level, reinterpret_cast<const float*>(l.inputs[0]), l.elements, l.key, l.outputs[0], l.slot);
+  if (done_ != last_encode_) return;
+  codec_->finish();
+  if (!is_capturing_) throw_failed_codes();
+}
+
+// Waits for the device: what changes state is not begun before.
+void Executor::throw_failed_codes() {
+  device_.synchronise();
+  for (const Launch& l : launches_) {
+    if (l.action != Action::kEncode) continue;
+    const unsigned flags = codec_->flags(l.slot);
+    if (precision::must_stay_exact(flags)) failed_.push_back({l.tensor, l.level, flags});
+  }
+  if (!failed_.empty()) throw CannotEncode{std::exchange(failed_, {})};
+}
+
+void Executor::begin_step() {
+  done_ = 0;
+  if (!codec_) return;
+  codec_->set_step(key_);
+  codec_->start();
 }
 
 void Executor::transfer(const Launch& l) {
@@ -222,23 +287,49 @@ void Executor::run() {
   run_with(*checks_);
 #else
   if (run_again()) return;
-  for (done_ = 0; done_ < launches_.size(); ++done_) launch(launches_[done_]);
+  begin_step();
+  for (; done_ < launches_.size(); ++done_) launch(launches_[done_]);
 #endif
 }
 
-// A step that has run as it is goes on as one launch; the first run lets libraries load what they need.
+// A step that has run as it is goes on as one launch; the first run lets libraries load what they need. Transfers that
+// are on their way cannot be cut in two.
 bool Executor::run_again() {
   constexpr int kRunsBefore = 2;
-  if (device_.kind() != DeviceKind::kCuda || !plan_.slots.empty()) return false;
-  if (!replay_ && runs_++ < kRunsBefore) return false;
-  if (!replay_) {
-    replay_ = device_.capture([this] {
-      for (const Launch& l : launches_) launch(l);
-    });
+  if (device_.kind() != DeviceKind::kCuda || !watched_.empty() || trial_) return false;
+  if (!plan_.slots.empty() && (store_ == nullptr || !store_->is_on_stream() || codec_)) return false;
+  if (replays_.empty() && runs_++ < kRunsBefore) return false;
+  if (replays_.empty()) capture_step();
+  if (codec_) {
+    codec_->set_step(key_);
+    replays_.front()->run();
+    done_ = last_encode_;
+    throw_failed_codes();
   }
-  replay_->run();
+  replays_.back()->run();
+  if (!plan_.slots.empty()) store_->note_replay();
   done_ = launches_.size();
   return true;
+}
+
+void Executor::capture_step() {
+  const std::size_t cut = codec_ ? last_encode_ + 1 : 0;
+  const auto capture = [&](std::size_t first, std::size_t last) {
+    replays_.push_back(device_.capture([&] {
+      if (first == 0 && codec_) codec_->start();
+      for (done_ = first; done_ < last; ++done_) launch(launches_[done_]);
+    }));
+  };
+  is_capturing_ = true;
+  try {
+    if (cut > 0) capture(0, cut);
+    capture(cut, launches_.size());
+  } catch (...) {
+    is_capturing_ = false;
+    replays_.clear();
+    throw;
+  }
+  is_capturing_ = false;
 }
 
 namespace {

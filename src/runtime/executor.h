@@ -14,6 +14,7 @@
 #include "plan/plan.h"
 #include "pool/spill_store.h"
 #include "precision/codec.h"
+#include "precision/device_codec.h"
 #include "precision/statistics.h"
 #include "runtime/checks.h"
 #include "runtime/gear_source.h"
@@ -51,7 +52,10 @@ class Executor {
   // `store` is for plans with transfers; it may come later, but before a step.
   Executor(const Program& program, const Plan& plan, Device& device, Arena& arena, SpillStore* store = nullptr);
 
-  void use(SpillStore* store) { store_ = store; }
+  void use(SpillStore* store) {
+    store_ = store;
+    replays_.clear();
+  }
   // Before a step: what rounding draws from.
   void set_step(std::uint64_t seed, std::uint64_t step) {
     key_ = {.seed = seed, .step = step};
@@ -76,7 +80,8 @@ class Executor {
   // The same between calls of hook.before(i) and hook.after(i), i being the instruction's number.
   template <class Hook>
   void run_with(Hook&& hook) {
-    for (done_ = 0; done_ < launches_.size(); ++done_) {
+    begin_step();
+    for (; done_ < launches_.size(); ++done_) {
       hook.before(done_);
       launch(launches_[done_]);
       hook.after(done_);
@@ -128,7 +133,7 @@ class Executor {
     std::int64_t top = 0;  // one past the highest arena byte among its operands
     NodeId node;
     Action action = Action::kRun;
-    std::uint32_t slot = 0;                            // of a transfer, whose bytes are the first input or output
+    std::uint32_t slot = 0;  // of a transfer, whose bytes are the first input or output; of an encoding: its number
     precision::Level level = precision::Level::kFp32;  // of a codec
     std::int64_t elements = 0;                         // the same
     TensorId tensor;                                   // the same
@@ -139,13 +144,18 @@ class Executor {
   Launch bind(const Instruction& instruction) const;
   Launch bind_transfer(const Instruction& instruction) const;
   Launch bind_codec(const Instruction& instruction) const;
+  void begin_step();
   void transfer(const Launch& launch);
   void convert(const Launch& launch);
+  void convert_on_device(const Launch& launch);
+  void throw_failed_codes();
   void look(const Launch& launch);
+  void judge_trial(const Launch& launch);
   void try_out(const Launch& launch);
   void rehearse_change(const Launch& launch, std::vector<Rehearsed>& out);
   void run_recorded();
   bool run_again();
+  void capture_step();
   void launch(const Launch& launch);
 
   const Program& program_;
@@ -167,10 +177,14 @@ class Executor {
   std::size_t next_watched_ = 0;
   std::optional<Trial> trial_;
   std::optional<TrialResult> trial_result_;
-  std::size_t done_ = 0;            // instructions of this step
-  std::unique_ptr<Checks> checks_;  // only with NEAP_CHECKED
-  std::unique_ptr<Replay> replay_;  // of all launches, where the device has such a thing
-  int runs_ = 0;                    // of all launches one by one
+  std::size_t done_ = 0;                           // instructions of this step
+  std::unique_ptr<Checks> checks_;                 // only with NEAP_CHECKED
+  std::unique_ptr<precision::DeviceCodec> codec_;  // where tensors do not lie in the host's memory
+  // Of all launches, where the device has such a thing; two when encodings may fail: up to the last of them, and the
+  // rest.
+  std::vector<std::unique_ptr<Replay>> replays_;
+  bool is_capturing_ = false;
+  int runs_ = 0;  // of all launches one by one
 };
 
 }  // namespace neap

@@ -115,8 +115,7 @@ void disturb(const float* src, std::int64_t elements, std::uint64_t key, float* 
   }
 }
 
-TrialResult judge(const Trial& trial, const std::byte* base, const float* output) {
-  const auto* other = reinterpret_cast<const float*>(base + trial.outputs[trial.watched]);
+TrialResult judge(const Trial& trial, const float* disturbed, const float* output) {
   std::array<TrialResult, kParts> parts{};
 #pragma omp parallel for schedule(static)
   for (int p = 0; p < kParts; ++p) {
@@ -128,7 +127,7 @@ TrialResult judge(const Trial& trial, const std::byte* base, const float* output
       const std::uint64_t bits = mixed(static_cast<std::uint64_t>(i));
       part.sketch[bits & 0xFFU] += (bits >> 63U) != 0 ? x : -x;
       if (!trial.is_disturbed) continue;
-      const double d = static_cast<double>(other[i]) - x;
+      const double d = static_cast<double>(disturbed[i]) - x;
       part.change += d * d;
     }
   }

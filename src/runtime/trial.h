@@ -42,6 +42,7 @@ std::optional<Trial> find_trial(const Plan& plan, const Graph& graph, TensorId t
 // Uniform noise from the counter-based generator.
 void disturb(const float* src, std::int64_t elements, std::uint64_t key, float* dst);
 
-TrialResult judge(const Trial& trial, const std::byte* base, const float* output);
+// `disturbed` is the second run's output; it is not read when there was none.
+TrialResult judge(const Trial& trial, const float* disturbed, const float* output);
 
 }  // namespace neap

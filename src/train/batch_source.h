@@ -15,12 +15,13 @@ namespace neap {
 struct BatchInfo {
   std::int64_t length = 0;  // time steps of its sequences, padding included; 0: the model's own
   std::int64_t tokens = 0;  // that the loss counts; 0: unknown
+  bool begins = false;      // nothing comes before it: an epoch's first
 };
 
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  // Called once, before the first batch: that of step `done` + 1.
+  // Called once, before the first batch: that of step `done` + 1. A step takes as many as the options say.
   virtual void start(std::int64_t done) = 0;
   // Goes on to the next batch.
   virtual BatchInfo next() = 0;

@@ -45,13 +45,13 @@ std::shared_ptr<const Dataset> open_evaluation(const TrainOptions& options, Data
   return open_dataset(is_split ? options.data : options.eval, o);
 }
 
-SequenceOptions sequences_of(const TrainOptions& options, const Dataset& data, const Graph& graph) {
+SequenceOptions sequences_of(const TrainOptions& options, const Dataset& data, const Graph& graph, std::int64_t parts) {
   SequenceOptions out;
   out.varying = options.lengths == "varying";
   if (!out.varying && options.length_schedule.empty()) return out;
   out.longest = sequence_length(graph);
   for (const StepLength& part : parse_length_schedule(options.length_schedule, out.longest)) {
-    out.limits.push_back({static_cast<std::uint64_t>(part.step - 1), part.length});
+    out.limits.push_back({static_cast<std::uint64_t>((part.step - 1) * parts), part.length});
   }
   for (const Field& field : data.fields()) {
     if (is_sequence(field, out.longest)) continue;
@@ -69,15 +69,18 @@ constexpr std::size_t kRing = 3;
 Batches::Batches(std::shared_ptr<const Dataset> data, const TrainOptions& options, const ModelSpec& spec,
                  const Graph& graph)
     : data_(std::move(data)),
+      parts_(static_cast<std::uint64_t>(spec.parts)),
       sampling_{.size = data_->size(),
                 .batch = static_cast<std::uint64_t>(spec.batch()),
                 .seed = options.seed,
-                .shuffle = options.shuffle},
-      sequences_(sequences_of(options, *data_, graph)),
+                .shuffle = options.shuffle,
+                .parts = parts_,
+                .streams = options.carry_state},
+      sequences_(sequences_of(options, *data_, graph, spec.parts)),
       augment_{.flip = options.flip, .crop_padding = options.crop, .seed = options.seed} {
-  if (sampling_.batch > sampling_.size) {
-    throw UserError(
-        fmt::format("--batch {} is more than the {} samples of '{}'", spec.batch(), data_->size(), options.data));
+  if (sampling_.batch * parts_ > sampling_.size) {
+    throw UserError(fmt::format("--batch {} is more than the {} samples of '{}'", sampling_.batch * parts_,
+                                data_->size(), options.data));
   }
   for (const Tensor& t : graph.tensors) {
     if (is_data(t)) fields_.push_back(data_->field(t.name));
@@ -87,14 +90,14 @@ Batches::Batches(std::shared_ptr<const Dataset> data, const TrainOptions& option
 void Batches::start(std::int64_t done) {
   Sampler sampler(sampling_);
   const std::uint64_t per_epoch = sampler.batches_per_epoch();
-  const auto batches = static_cast<std::uint64_t>(done);
+  const std::uint64_t batches = static_cast<std::uint64_t>(done) * parts_;
   sampler.seek({.epoch = batches / per_epoch, .index = batches % per_epoch * sampling_.batch});
   loader_ = std::make_unique<Loader>(data_, std::move(sampler), augment_, kRing, sequences_, batches);
 }
 
 BatchInfo Batches::next() {
   batch_ = &loader_->next();
-  return {.length = batch_->length, .tokens = batch_->tokens};
+  return {.length = batch_->length, .tokens = batch_->tokens, .begins = batch_->next.index <= sampling_.batch * parts_};
 }
 
 void Batches::write(Stepper& stepper) {

@@ -19,6 +19,7 @@ class Batches final : public BatchSource {
 
  private:
   std::shared_ptr<const Dataset> data_;
+  std::uint64_t parts_;  // batches a step
   SamplerOptions sampling_;
   SequenceOptions sequences_;
   Augment augment_;

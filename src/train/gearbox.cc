@@ -1,5 +1,6 @@
 #include "train/gearbox.h"
 
+#include <fmt/format.h>
 #include <omp.h>
 
 #include <algorithm>
@@ -11,7 +12,8 @@
 namespace neap {
 namespace {
 
-// The agent may take this share of the time of training, and so much at once at the beginning, where it learns most.
+// The agent may take this share of the time of training, and so much at once at the beginning, for choices. A lesson
+// waits until the share has come to what it takes.
 constexpr double kShare = 0.0008;
 constexpr double kFirstCreditMs = 20;
 constexpr std::int64_t kLessonEvery = 16;  // steps
@@ -70,6 +72,7 @@ void Gearbox::set_limits(Layer& layer, std::int64_t unroll) {
   ppo::LayerState& s = layer.state;
   s.allowed.assign(actions_.size(), false);
   s.measured_us.assign(actions_.size(), 0);
+  s.visits.assign(actions_.size(), 0);
   for (std::size_t a = 0; a < actions_.size(); ++a) {
     s.allowed[a] = actions_[a].keeps_gates == layer.keeps_gates && (!agent_ || fits(actions_[a].gear, s.chunk, unroll));
   }
@@ -121,8 +124,30 @@ void Gearbox::add_call(const Executor& executor, Tick tick) {
   calls_.push_back(call);
 }
 
+std::string Gearbox::key_of(const Layer& layer) {
+  const ppo::LayerState& s = layer.state;
+  return fmt::format("{} {} {} {} {}", layer.name, s.batch, s.chunk, s.steps, s.is_training);
+}
+
+void Gearbox::remember() {
+  constexpr std::size_t kMost = 256;  // shapes of batches times layers
+  if (known_.size() > kMost) known_.clear();
+  for (Layer& layer : layers_) known_[key_of(layer)] = std::move(layer.times);
+}
+
+void Gearbox::recall(Layer& layer, bool is_training) {
+  layer.state.is_training = is_training;
+  const auto known = known_.find(key_of(layer));
+  if (known != known_.end()) layer.times = known->second;
+  if (layer.times.actions() != actions_.size() || layer.times.chunks() != layer.chunks.size()) {
+    layer.times.reset(actions_.size(), layer.chunks.size());
+  }
+  layer.times.tell(layer.state);
+}
+
 void Gearbox::attach(Executor& executor) {
   executor_ = &executor;
+  remember();
   const std::vector<Layer> before = std::move(layers_);
   layers_.clear();
   calls_.clear();
@@ -140,8 +165,7 @@ void Gearbox::attach(Executor& executor) {
   std::size_t most = 0;
   for (Layer& layer : layers_) {
     most = std::max(most, layer.chunks.size());
-    layer.state.is_training = is_training;
-    // Another plan for the same layers: what is known of them stays.
+    recall(layer, is_training);
     const auto old = std::find_if(before.begin(), before.end(), [&](const Layer& l) { return l.name == layer.name; });
     if (old == before.end()) continue;
     layer.switches = old->switches;
@@ -149,10 +173,11 @@ void Gearbox::attach(Executor& executor) {
     if (old->state.batch != layer.state.batch || old->state.is_training != is_training ||
         old->state.chunk != layer.state.chunk)
       continue;
-    layer.state.measured_us = old->state.measured_us;
     if (layer.state.allowed[old->current]) layer.current = old->current;
   }
   rewards_.reserve(most);
+  us_.reserve(most);
+  taken_.reserve(most);
   if (agent_ && !layers_.empty()) agent_->reserve(layers_.size(), most);
   if (agent_ && !layers_.empty() && !counters_) {
     std::string why;
@@ -195,12 +220,16 @@ void Gearbox::note_readings(Layer& layer) const {
 void Gearbox::choose(std::size_t l, Chunk& chunk) {
   Layer& layer = layers_[l];
   chunk.action = layer.current;
-  if (!agent_ || !layer.state.is_training || credit_ms_ <= 0) return;
+  if (!agent_ || !layer.state.is_training) return;
   const auto start = Clock::now();
-  chunk.action = agent_->select_execution_profile(l, layer.current, layer.state);
-  chunk.is_chosen = true;
-  ++layer.choices_now;
-  ++layer.choices;
+  if (credit_ms_ > 0) {
+    chunk.action = agent_->select_execution_profile(l, layer.current, layer.state);
+    chunk.is_chosen = true;
+    ++layer.choices_now;
+    ++layer.choices;
+  } else {
+    chunk.action = agent_->settle(l, layer.current, layer.state);
+  }
   if (chunk.action != layer.current) ++layer.switches;
   layer.current = chunk.action;
   const double ms = ms_since(start);
@@ -244,13 +273,19 @@ void Gearbox::reward(std::size_t l) {
   const auto us_of = [](const Chunk& c) {
     return (c.forward_ms + c.backward_ms) * 1e3 / static_cast<double>(std::max<std::int64_t>(c.steps, 1));
   };
+  us_.clear();
+  taken_.clear();
   for (const Chunk& c : layer.chunks) {
-    double& known = layer.state.measured_us[c.action];
-    layer.state.pace = known > 0 ? us_of(c) / known : 1;
-    known = known > 0 ? 0.8 * known + 0.2 * us_of(c) : us_of(c);
+    us_.push_back(us_of(c));
+    taken_.push_back(c.action);
   }
-  double best = 0;
-  for (const double us : layer.state.measured_us) best = us > 0 && (best == 0 || us < best) ? us : best;
+  if (!us_.empty()) {
+    const double known = layer.state.measured_us[taken_.back()];
+    layer.state.pace = known > 0 ? us_.back() / known : 1;
+  }
+  layer.times.note(taken_, us_);
+  layer.times.tell(layer.state);
+  const double best = layer.times.best_us();
   rewards_.clear();
   std::size_t before = layer.chunks.empty() ? 0 : layer.chunks.front().action;
   for (const Chunk& c : layer.chunks) {
@@ -271,12 +306,15 @@ void Gearbox::leave(double ms) {
   const auto start = Clock::now();
   ++steps_;
   credit_ms_ = std::min(credit_ms_ + kShare * ms, kFirstCreditMs);
+  earned_ms_ += kShare * ms;
   if (!agent_) return;
   for (std::size_t l = 0; l < layers_.size(); ++l) reward(l);
-  if (learns_ && steps_ % kLessonEvery == 0 && credit_ms_ > 0) {
+  if (learns_ && steps_ % kLessonEvery == 0 && credit_ms_ > 0 && earned_ms_ > lesson_ms_ && agent_->remembered() > 0) {
     const auto lesson = Clock::now();
     agent_->learn(1);
-    credit_ms_ -= ms_since(lesson);
+    lesson_ms_ = ms_since(lesson);
+    credit_ms_ -= lesson_ms_;
+    earned_ms_ = 0;
   }
   overhead_ms_ += ms_since(start);
 }

@@ -2,6 +2,7 @@
 // (the tape, which backward follows) and how long it took. What it chooses changes no bit of any result.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "neap/train.h"
 #include "observe/hardware_counters.h"
 #include "policy/ppo/agent.h"
+#include "policy/ppo/times.h"
 #include "recurrent/tape.h"
 #include "runtime/executor.h"
 
@@ -47,6 +49,7 @@ class Gearbox final : public GearSource {
   struct Layer {
     std::string name;
     ppo::LayerState state;
+    ppo::Times times;
     std::vector<Chunk> chunks;  // in the order of computation
     std::size_t current = 0;
     std::int64_t choices = 0, switches = 0;  // in all
@@ -61,6 +64,9 @@ class Gearbox final : public GearSource {
   };
 
   void attach(Executor& executor);
+  void remember();
+  void recall(Layer& layer, bool is_training);
+  static std::string key_of(const Layer& layer);
   void add_call(const Executor& executor, Tick tick);
   std::size_t layer_for(const Program& program, const Node& node);
   void set_limits(Layer& layer, std::int64_t unroll);
@@ -77,12 +83,17 @@ class Gearbox final : public GearSource {
   const Executor* executor_ = nullptr;
   std::vector<Layer> layers_;
   std::vector<Call> calls_;
-  std::vector<double> rewards_;
+  // Of layers as they ran before with other shapes of a batch, or in evaluation: what they took.
+  std::map<std::string, ppo::Times> known_;
+  std::vector<double> rewards_, us_;
+  std::vector<std::size_t> taken_;
   Clock::time_point call_start_;
   double call_cpu_ms_ = 0;
   CounterReading before_;
   std::int64_t steps_ = 0;
-  double credit_ms_;  // that choices and lessons may take
+  double credit_ms_;       // that choices and lessons may take
+  double earned_ms_ = 0;   // since the last lesson
+  double lesson_ms_ = 10;  // that the last one took; before the first one, about what that takes
   double overhead_ms_ = 0;
 };
 

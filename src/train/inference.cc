@@ -49,7 +49,7 @@ std::string load_weights(const TrainOptions& options, const ModelSpec& spec, con
     return options.init;
   }
   if (options.checkpoint.empty()) return from;
-  const std::string path = checkpoint_path(options.checkpoint).string();
+  std::string path = checkpoint_path(options.checkpoint).string();
   const Checkpoint checkpoint(options.checkpoint);
   const auto& run = checkpoint.info().run;
   if (const auto name = run.find("model"); name != run.end() && name->second != spec.model->name()) {

@@ -4,10 +4,12 @@
 
 #include "autodiff/autodiff.h"
 #include "autodiff/optimizer.h"
+#include "graph/op.h"
 #include "mixed/mixed.h"
 #include "mixed/tiled_loss.h"
 #include "neap/error.h"
 #include "optimize/optimization.h"
+#include "train/carried.h"
 #include "train/state.h"
 
 namespace neap {
@@ -41,6 +43,17 @@ Graph build_forward(const ModelSpec& spec, const BuildRequest& request) {
   return out;
 }
 
+// Its statistics would be those of a part.
+void refuse_batch_norm(const Graph& forward) {
+  for (const Node& node : forward.nodes) {
+    if (node.op->name != "running_update") continue;
+    throw UserError(fmt::format(
+        "--accumulate: batch norm ('{}') would see parts of the batch instead of all of it; allow that with "
+        "--accumulate-batch-norm, or freeze its statistics with --bn frozen",
+        node.layer));
+  }
+}
+
 }  // namespace
 
 ModelSpec make_spec(std::shared_ptr<const Model> model, const TrainOptions& options) {
@@ -49,13 +62,18 @@ ModelSpec make_spec(std::shared_ptr<const Model> model, const TrainOptions& opti
     throw UserError(fmt::format("--compute '{}': take f32 or bf16", options.compute));
   }
   const std::int64_t batch = options.batch > 0 ? options.batch : model->batch();
+  if (options.accumulate < 1 || batch % options.accumulate != 0) {
+    throw UserError(fmt::format("--accumulate {}: a batch of {} cannot be cut into so many equal parts",
+                                options.accumulate, batch));
+  }
   return {.model = std::move(model),
-          .request = {.batch = batch,
+          .request = {.batch = batch / options.accumulate,
                       .length = options.length,
                       .image = options.image,
                       .frozen_batch_norm = options.frozen_batch_norm,
                       .loss = options.loss},
-          .is_bf16 = options.compute == "bf16"};
+          .is_bf16 = options.compute == "bf16",
+          .parts = options.accumulate};
 }
 
 bool is_data(const Tensor& t) { return t.role == Role::kInput && !t.name.starts_with("step."); }
@@ -72,6 +90,8 @@ Graph build_training(const ModelSpec& spec, const TrainOptions& options, const V
   const auto passes = chosen_optimizations(options.optimize);
   Graph forward = build_forward(spec, spec.request);
   apply(variant, forward);
+  if (spec.parts > 1 && !options.accumulate_batch_norm) refuse_batch_norm(forward);
+  if (options.carry_state) carry_states(forward);
   if (spec.is_bf16 && options.optimize != "off") forward = with_tiled_loss(forward);
   freeze(forward, options.freeze);
   std::vector<TensorId> trained;
@@ -80,7 +100,7 @@ Graph build_training(const ModelSpec& spec, const TrainOptions& options, const V
   }
   const TensorId loss = *forward.output("loss");
   Builder g(std::move(forward));
-  append_updates(g, differentiate(g, loss, trained), options.optimizer);
+  append_updates(g, differentiate(g, loss, trained), options.optimizer, spec.parts);
   Graph out = g.take();
   verify(out);
   if (spec.is_bf16) return with_bf16(out);

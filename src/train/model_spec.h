@@ -12,8 +12,9 @@ namespace neap {
 
 struct ModelSpec {
   std::shared_ptr<const Model> model;
-  BuildRequest request;  // for training
-  bool is_bf16 = false;  // products compute in bf16
+  BuildRequest request;    // for training: one part of a batch
+  bool is_bf16 = false;    // products compute in bf16
+  std::int64_t parts = 1;  // of a batch
 
   std::int64_t batch() const { return request.batch; }
 };

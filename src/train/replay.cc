@@ -11,6 +11,9 @@
 namespace neap {
 
 void Trainer::Impl::open_decisions() {
+  if (setup_.spec.parts > 1 && !(options_.replay.empty() && options_.decisions.empty())) {
+    throw UserError("--accumulate has several plans a step, --decisions and --replay know one; leave one of them out");
+  }
   const DecisionsHead head{model().name(), setup_.program->numerics_id, setup_.spec.batch()};
   if (!options_.replay.empty()) {
     replay_ = std::make_unique<const DecisionsReader>(options_.replay, head);
@@ -55,7 +58,7 @@ void Trainer::Impl::follow_plan(Stepper& stepper) {
 void Trainer::Impl::note_decisions(const Stepper& stepper, bool is_new_plan) {
   const bool is_new_budget = std::exchange(noted_budget_, budget()) != budget();
   if (!is_new_plan && !is_new_budget) return;
-  decisions_->add({.step = step_,
+  decisions_->add({.step = step_ + 1,
                    .length = stepper.shape().length,
                    .budget = budget(),
                    .plan = is_new_plan ? std::optional(stepper.plan()) : std::nullopt});

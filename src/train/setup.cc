@@ -29,17 +29,23 @@ namespace {
 
 // Until the first step was timed: what a middling machine takes.
 constexpr Link kGuessedLink = {.write_bytes_per_ms = 1.5e6, .read_bytes_per_ms = 2e6};
+constexpr Link kGuessedPinnedLink = {.write_bytes_per_ms = 5e7, .read_bytes_per_ms = 5e7};  // a GPU's, to RAM
 
 // Nanoseconds an element: a few gigabytes a second to encode, memory speed to decode.
 constexpr CodecCosts kGuessedCodec = {.encode = {0, 0.4, 0.4, 0.8, 0.8, 0.6}, .decode = {0, 0.3, 0.3, 0.3, 0.3, 0.3}};
 
-std::vector<double> estimated_ms(const Graph& graph) {
-  constexpr double kFlopsPerMs = 1e8;
-  constexpr double kBytesPerMs = 1e7;
+// On a GPU: bytes at memory speed.
+constexpr CodecCosts kGuessedGpuCodec = {.encode = {0, 0.002, 0.002, 0.002, 0.002, 0.002},
+                                         .decode = {0, 0.002, 0.002, 0.002, 0.002, 0.002}};
+
+std::vector<double> estimated_ms(const Graph& graph, DeviceKind device) {
+  const bool is_gpu = device == DeviceKind::kCuda;
+  const double flops_per_ms = is_gpu ? 3e11 : 1e8;
+  const double bytes_per_ms = is_gpu ? 3e9 : 1e7;
   std::vector<double> out;
   for (const Node& node : graph.nodes) {
     const OpCall call = call_of(graph, node);
-    out.push_back(std::max(flops_of(call) / kFlopsPerMs, traffic_of(call) / kBytesPerMs));
+    out.push_back(std::max(flops_of(call) / flops_per_ms, traffic_of(call) / bytes_per_ms));
   }
   return out;
 }
@@ -92,8 +98,8 @@ std::shared_ptr<Program> prepare_length(const Setup& setup, const TrainOptions& 
   const Variant form = setup.variants.empty() ? Variant{} : setup.variants.at(static_cast<std::size_t>(variant));
   auto out =
       std::make_shared<Program>(prepare(build_training(spec, options, form), *setup.device, options.own_kernels));
-  out->costs.ms = estimated_ms(out->graph);
-  out->costs.codec = kGuessedCodec;
+  out->costs.ms = estimated_ms(out->graph, setup.device->kind());
+  out->costs.codec = setup.device->kind() == DeviceKind::kCuda ? kGuessedGpuCodec : kGuessedCodec;
   return out;
 }
 
@@ -162,7 +168,7 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   if (out.variants[0] != Variant{}) out.program = prepare_length(out, options, 0, 0);
   out.shape = {.batch = out.spec.batch(), .length = sequence_length(out.program->graph)};
   check_lengths(out, options);
-  out.link = kGuessedLink;
+  out.link = out.device->kind() == DeviceKind::kCuda && options.host_ram > 0 ? kGuessedPinnedLink : kGuessedLink;
   const bool has_place = !options.spill_dir.empty() || options.host_ram > 0;
   out.policy = make_policy(options.policy, options.checkpointing, has_place);
   out.levels = Levels::make(options, out.program->graph);

@@ -124,7 +124,7 @@ void Steering::fit(Stepper& stepper, const Budget& budget) {
   if (s.asked_for != key_of(budget) && !will_be_asked) ask(stepper, budget);
 }
 
-bool Steering::follow_levels(Stepper& stepper, const Budget& budget) {
+bool Steering::follow_levels(Stepper& stepper, Arena& arena, const Budget& budget) {
   Steered& s = stepper.steered;
   if (!setup_.levels || s.levels_version == setup_.levels->version()) return true;
   const auto start = Clock::now();
@@ -136,6 +136,7 @@ bool Steering::follow_levels(Stepper& stepper, const Budget& budget) {
   s.kept.clear();
   s.levels_version = setup_.levels->version();
   s.planned_for = key_of(budget);
+  if (plan.peak_bytes > arena.bytes()) arena.resize(plan.peak_bytes);  // finer levels take more
   if (!(plan == stepper.plan())) swap(stepper, std::move(plan), budget);
   return true;
 }

@@ -58,7 +58,7 @@ class Steering {
   // Has another plan made beside training, from what is known by now.
   void ask(Stepper& stepper, const Budget& budget);
   // The plan for the levels that hold now, before a step is run (again). False: nothing fits, the old one stays.
-  bool follow_levels(Stepper& stepper, const Budget& budget);
+  bool follow_levels(Stepper& stepper, Arena& arena, const Budget& budget);
   // Between steps, or before a step is run again.
   void swap(Stepper& stepper, Plan plan, const Budget& budget);
 

@@ -53,7 +53,35 @@ double Trainer::Impl::headroom(const Stepper& stepper) const {
 StepReport Trainer::Impl::advance() {
   const auto start = Clock::now();
   steer();
+  StepReport out;
+  for (part_ = 0; part_ < setup_.spec.parts; ++part_) run_part(out);
+  part_ = 0;
+  ++step_;
+  loss_ = out.loss / static_cast<float>(setup_.spec.parts);
+  out.step = step_;
+  out.loss = loss_;
+  out.step_ms = ms_since(start);
+  out.lr = lr_;
+  out.budget_bytes = budget();
+  out.note = std::exchange(note_, {});
+  out.tuning = std::exchange(tuning_, {});
+  times_.add(out.step_ms);
+  return out;
+}
+
+// What is known of the coming run before it.
+void Trainer::Impl::expect(const Stepper& stepper, StepReport& report) const {
+  const Steered& known = stepper.steered;
+  report.predicted_ms += Steering::predicted_ms(stepper);
+  report.simulated_ms += known.simulated_ms;
+  report.simulated_peak_bytes = std::max(report.simulated_peak_bytes, known.simulated_peak_bytes);
+  report.recomputed_ms += known.recomputed_ms * known.pace.median();
+}
+
+// A part of a batch, mostly all of it: one run of the plan for its shape.
+void Trainer::Impl::run_part(StepReport& report) {
   const BatchInfo batch = batches_->next();
+  part_begins_ = batch.begins;
   Stepper& stepper = tuned(stepper_for(batch.length));
   if (replay_) {
     follow_plan(stepper);
@@ -61,21 +89,34 @@ StepReport Trainer::Impl::advance() {
     follow_levels(stepper);
   }
   enter(stepper);
-  const double predicted_ms = Steering::predicted_ms(stepper);  // before it is known
-  const double simulated_ms = stepper.steered.simulated_ms;
-  const std::int64_t simulated_peak = stepper.steered.simulated_peak_bytes;
-  const double recomputed_ms = stepper.steered.recomputed_ms * stepper.steered.pace.median();
+  expect(stepper, report);
   const auto run_start = Clock::now();
   write_inputs(stepper);
   gearbox_.enter(stepper.executor(), headroom(stepper));
   const auto compute_start = Clock::now();
   run_step(stepper);
-  stepper.executor().read(stepper.loss(), &loss_);
+  float loss = 0;
+  stepper.executor().read(stepper.loss(), &loss);
   const double run_ms = ms_since(run_start);
   const double compute_ms = ms_since(compute_start);
-  const double ms = ms_since(start);
-  ++step_;
-  times_.add(ms);
+  if (std::string what = carried_.take(stepper, part_, static_cast<std::uint64_t>(run_number())); !what.empty()) {
+    note_ = std::move(what);
+  }
+  finish_part(stepper, run_ms, compute_ms);
+  report.loss += loss;
+  report.compute_ms += compute_ms;
+  report.length = std::max(report.length, stepper.shape().length);
+  report.tokens += batch.tokens > 0 ? batch.tokens : stepper.shape().batch * stepper.shape().length;
+  report.peak_bytes = std::max(report.peak_bytes, stepper.executor().peak_bytes());
+  report.spilled_bytes += last_.written_bytes;
+  report.transfer_ms += last_.write_ms + last_.read_ms;
+  report.stalled_ms += last_.stalled_ms;
+  report.plan = stepper.steered.number;
+  report.encoded_bytes += stepper.encoded_bytes();
+}
+
+// What the run has shown, and what follows from it.
+void Trainer::Impl::finish_part(Stepper& stepper, double run_ms, double compute_ms) {
   training_ms_ += run_ms;
   const std::int64_t peak = stepper.executor().peak_bytes();
   peak_ = std::max(peak_, peak);
@@ -83,53 +124,33 @@ StepReport Trainer::Impl::advance() {
   const bool is_new_plan = stepper.steered.number == 0;
   if (is_new_plan) stepper.steered.number = ++plans_;
   if (decisions_) note_decisions(stepper, is_new_plan);
-  const auto steer_start = Clock::now();
+  const auto start = Clock::now();
   observe(stepper);
   gearbox_.leave(compute_ms);
   if (tuner_) note_tuning(run_ms);
   steering_.after_step(stepper, steppers_, run_ms, timed_, timed_.empty() ? Link{} : link_of(last_), budget());
-  if (timed_.empty() && stepper.store() != nullptr && watch_.is_plan_due(last_, ms, setup_.link)) {
+  if (timed_.empty() && stepper.store() != nullptr && watch_.is_plan_due(last_, run_ms, setup_.link)) {
     steering_.ask(stepper, budget());
   }
-  steering_ms_ += ms_since(steer_start);
-  return {.step = step_,
-          .loss = loss_,
-          .step_ms = ms,
-          .compute_ms = compute_ms,
-          .lr = lr_,
-          .length = stepper.shape().length,
-          .tokens = batch.tokens > 0 ? batch.tokens : stepper.shape().batch * stepper.shape().length,
-          .peak_bytes = peak,
-          .budget_bytes = budget(),
-          .spilled_bytes = last_.written_bytes,
-          .transfer_ms = last_.write_ms + last_.read_ms,
-          .stalled_ms = last_.stalled_ms,
-          .note = std::exchange(note_, {}),
-          .recomputed_ms = recomputed_ms,
-          .predicted_ms = predicted_ms,
-          .simulated_ms = simulated_ms,
-          .simulated_peak_bytes = simulated_peak,
-          .plan = stepper.steered.number,
-          .encoded_bytes = stepper.encoded_bytes(),
-          .tuning = std::exchange(tuning_, {})};
+  steering_ms_ += ms_since(start);
 }
 
 // What predictors, recordings and traces want to know of a step.
 void Trainer::Impl::observe(Stepper& stepper) {
   new_shapes_.note_step();
-  if (setup_.levels) setup_.levels->after(stepper.executor(), step_);
+  if (setup_.levels) setup_.levels->after(stepper.executor(), run_number());
   if (recorder_ != nullptr) {
     const StepEvents events = events_of(stepper.graph(), stepper.plan(), stepper.shape().length);
     recorder_->add(events.events, events.lifespans);
   }
-  if (tracer_) tracer_->after(stepper.executor(), step_);
+  if (tracer_) tracer_->after(stepper.executor(), step_ + 1);
 }
 
 void Trainer::Impl::run_calls(Stepper& stepper) {
   if (tracer_) tracer_->before(stepper.executor());
   const SpillCounters before = counters_of(stepper);
   timed_.clear();
-  if (setup_.levels) setup_.levels->before(stepper.executor(), step_ + 1);
+  if (setup_.levels) setup_.levels->before(stepper.executor(), run_number());
   if (steering_.wants_times(stepper, budget()) || (tuner_ && tuner_->wants_times())) {
     stepper.executor().run_timed(timed_);
   } else {
@@ -142,8 +163,7 @@ void Trainer::Impl::run_calls(Stepper& stepper) {
 void Trainer::Impl::follow_levels(Stepper& stepper) {
   const auto start = Clock::now();
   const double planning_ms = setup_.planning_ms;
-  if (!steering_.follow_levels(stepper, budget())) stepper.steered.levels_version = setup_.levels->version();
-  if (stepper.plan().peak_bytes > arena_->bytes()) fit_arena(stepper.plan().peak_bytes);
+  if (!steering_.follow_levels(stepper, *arena_, budget())) stepper.steered.levels_version = setup_.levels->version();
   steering_ms_ += ms_since(start) - (setup_.planning_ms - planning_ms);
 }
 
@@ -154,15 +174,14 @@ void Trainer::Impl::keep_exact(Stepper& stepper, const CannotEncode& trouble) {
     throw DeviceError(fmt::format("step {}: {}, but state has changed already", step_ + 1, what));
   }
   if (stepper.store() != nullptr) stepper.store()->drain();
-  if (!steering_.follow_levels(stepper, budget())) {
+  if (!steering_.follow_levels(stepper, *arena_, budget())) {
     // Within the budget more has to be made again than this policy does.
     setup_.policy = make_policy("greedy");
-    if (!steering_.follow_levels(stepper, budget())) {
+    if (!steering_.follow_levels(stepper, *arena_, budget())) {
       throw DoesNotFit(fmt::format("step {}: {}, for which the budget of {} is too small", step_ + 1, what,
                                    human_bytes(budget().value_or(0))));
     }
   }
-  fit_arena(stepper.plan().peak_bytes);
   enter(stepper);
   note_ = what;
 }

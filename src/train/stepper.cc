@@ -2,6 +2,7 @@
 
 #include "autodiff/optimizer.h"
 #include "neap/error.h"
+#include "train/carried.h"
 #include "train/model_spec.h"
 
 namespace neap {
@@ -43,6 +44,8 @@ Stepper::Stepper(BatchShape shape, std::shared_ptr<Program> program, Plan plan, 
   loss_ = *g.output("loss");
   hyper_ = g.find(kHyperInput).value_or(TensorId{});
   random_ = g.find(kRandomInput).value_or(TensorId{});
+  part_ = g.find(kPartInput).value_or(TensorId{});
+  carried_ = carried_tensors(g);
   for (std::uint32_t i = 0; i < g.tensors.size(); ++i) {
     const Tensor& t = g.tensors[i];
     if (is_data(t)) inputs_.push_back({{i}, t.name, static_cast<std::size_t>(t.type.bytes())});
@@ -68,11 +71,9 @@ void Stepper::swap(Plan plan) {
 void Stepper::enter() {
   if (arena_.bytes() != store_arena_bytes_) store_.reset();  // it has pinned pages that may be others now
   if (!plan_.slots.empty() && !store_) {
-    if (device_.kind() == DeviceKind::kCuda) {
-      throw UserError("spilling from a GPU is not supported yet; give a larger --budget, or use --device cpu");
-    }
     if (spill_store_maker() == nullptr) throw UserError("this application links no spill store; link neap::models");
-    store_ = spill_store_maker()(plan_.slots, spill_(plan_, graph()));
+    const bool is_on_gpu = device_.kind() == DeviceKind::kCuda;
+    store_ = (is_on_gpu ? make_cuda_spill_store : spill_store_maker())(plan_.slots, spill_(plan_, graph()));
     store_arena_bytes_ = arena_.bytes();
     executor_->use(store_.get());
   }

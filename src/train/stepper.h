@@ -51,6 +51,13 @@ struct DataInput {
   std::size_t bytes = 0;
 };
 
+// State that recurrent layers carry from batch to batch: what the first chunk takes, what the last leaves.
+struct CarriedTensors {
+  TensorId in;
+  TensorId out;
+  std::int64_t elements = 0;
+};
+
 // Where the state of `graph` lies, given that `plan` has put that of `base` somewhere: by name, without constants whose
 // values differ.
 StateLayout shared_layout(const Graph& base, const Plan& plan, const Graph& graph);
@@ -75,8 +82,10 @@ class Stepper {
   const Executor& executor() const { return *executor_; }
   SpillStore* store() { return store_.get(); }  // null: nothing is spilled, or another shape's turn
   TensorId loss() const { return loss_; }
-  TensorId hyper() const { return hyper_; }    // none: nothing is trained
-  TensorId random() const { return random_; }  // none: nothing is random
+  TensorId hyper() const { return hyper_; }                                // none: nothing is trained
+  TensorId random() const { return random_; }                              // none: nothing is random
+  TensorId part() const { return part_; }                                  // none: batches have no parts
+  const std::vector<CarriedTensors>& carried() const { return carried_; }  // in the order of the graph
 
   Steered steered;
 
@@ -107,6 +116,8 @@ class Stepper {
   TensorId loss_;
   TensorId hyper_;
   TensorId random_;
+  TensorId part_;
+  std::vector<CarriedTensors> carried_;
 };
 
 }  // namespace neap

@@ -36,11 +36,15 @@ std::string lengths_text(const TrainOptions& o) {
 }
 
 std::map<std::string, std::string> run_of(const TrainOptions& o, const ModelSpec& spec) {
-  return {{"model", spec.model->name()},
-          {"data", o.lengths == "fixed" && o.length_schedule.empty() ? o.data : o.data + lengths_text(o)},
-          {"seed", std::to_string(o.seed)},
-          {"batch", std::to_string(spec.batch())},
-          {"optimizer", o.optimizer.name}};
+  std::map<std::string, std::string> out = {
+      {"model", spec.model->name()},
+      {"data", o.lengths == "fixed" && o.length_schedule.empty() ? o.data : o.data + lengths_text(o)},
+      {"seed", std::to_string(o.seed)},
+      {"batch", std::to_string(spec.batch() * spec.parts)},
+      {"optimizer", o.optimizer.name}};
+  if (spec.parts > 1) out["accumulate"] = std::to_string(spec.parts);
+  if (o.carry_state) out["carry-state"] = "on";
+  return out;
 }
 
 std::optional<std::int64_t> room_of(const TrainOptions& o) {
@@ -77,7 +81,8 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
       steering_(setup_, options.synchronous_planning, budget_.coming(0)),
       steppers_(kMostShapes),
       new_shapes_(options.lifetimes, options.seed),
-      gearbox_(options.recurrent, options.seed, options.reservation.empty()) {
+      gearbox_(options.recurrent, options.seed, options.reservation.empty()),
+      carried_(options) {
   note_ = gearbox_.note();
   steering_.ask_first([this](const PlanningProblem& problem, const BatchShape& shape, Steering::Budget budget) {
     return new_shapes_.plan(*setup_.policy, problem, std::min(budget.value_or(kNoBudget), arena_->bytes()),
@@ -189,12 +194,15 @@ void Trainer::Impl::save(const std::string& path) const {
 
 void Trainer::Impl::checkpoint() const {
   require(!options_.checkpoint.empty(), "a folder for checkpoints is given");
+  const Carried::Saved carried = carried_.saved();
+  OutsideTensors state = outside_tensors(graph(), first().executor(), Kept::kAll);
+  state.tensors.insert(state.tensors.end(), carried.tensors.begin(), carried.tensors.end());
   write_checkpoint(options_.checkpoint,
                    {.step = step_,
                     .run = run_of(options_, setup_.spec),
                     .numerics_id = setup_.program->numerics_id,
                     .levels = setup_.levels ? setup_.levels->text() : ""},
-                   outside_tensors(graph(), first().executor(), Kept::kAll).tensors);
+                   state.tensors);
 }
 
 void Trainer::Impl::write_trace(const std::string& path) const {
@@ -202,12 +210,18 @@ void Trainer::Impl::write_trace(const std::string& path) const {
   tracer_->write(path);
 }
 
+std::vector<StoredTensorReport> Trainer::Impl::stored_rows() const {
+  auto out = setup_.levels ? setup_.levels->rows() : std::vector<StoredTensorReport>{};
+  std::ranges::move(carried_.rows(), std::back_inserter(out));
+  return out;
+}
+
 Summary Trainer::Impl::summary() const {
   return {.model = model().name(),
           .device = options_.device,
           .policy = options_.policy,
           .steps = step_,
-          .batch = setup_.spec.batch(),
+          .batch = setup_.spec.batch() * setup_.spec.parts,
           .budget_bytes = budget(),
           .peak_bytes = peak_,
           .store_all_bytes = setup_.store_all_bytes,
@@ -226,7 +240,7 @@ Summary Trainer::Impl::summary() const {
           .exact_saved_bytes = setup_.exact_saved_bytes,
           .encoding_error = setup_.levels ? setup_.levels->total_error() : 0,
           .kept_exact = setup_.levels ? setup_.levels->troubles() : 0,
-          .stored = setup_.levels ? setup_.levels->rows() : std::vector<StoredTensorReport>{},
+          .stored = stored_rows(),
           .numerics_id = setup_.program->numerics_id,
           .context_bytes = setup_.device->context_bytes(),
           .loss_last = loss_,
@@ -273,7 +287,7 @@ std::vector<LayerReport> Trainer::Impl::profile(int steps) {
   std::vector<double> sum(stepper.plan().instructions.size());
   std::vector<double> ms;
   for (int i = 0; i < steps; ++i) {
-    batches_->next();
+    part_begins_ = batches_->next().begins;
     enter(stepper);
     write_inputs(stepper);
     run_profiled(stepper, ms);
@@ -318,15 +332,23 @@ void Trainer::Impl::refuse_what_does_not_fit(std::int64_t bytes) const {
 // Allocates nothing.
 void Trainer::Impl::write_inputs(Stepper& stepper) {
   lr_ = learning_rate(options_.optimizer.lr, step_ + 1, options_.steps, options_.schedule);
+  const std::int64_t parts = setup_.spec.parts;
+  const auto run = static_cast<std::uint64_t>(run_number());
   if (stepper.hyper()) {
-    const Hyper hyper = hyper_at(step_ + 1, lr_, options_.optimizer);
+    const double scale = part_ + 1 == parts ? 1 / static_cast<double>(parts) : 0;
+    const Hyper hyper = hyper_at(step_ + 1, lr_, options_.optimizer, scale);
     stepper.executor().write(stepper.hyper(), hyper.data());
   }
+  if (stepper.part()) {
+    const float has_sum = part_ > 0 ? 1.0F : 0.0F;
+    stepper.executor().write(stepper.part(), &has_sum);
+  }
   if (stepper.random()) {
-    const std::array<std::uint64_t, 3> key = {options_.seed, static_cast<std::uint64_t>(step_ + 1), 0};
+    const std::array<std::uint64_t, 3> key = {options_.seed, run, 0};
     stepper.executor().write(stepper.random(), key.data());
   }
-  stepper.executor().set_step(options_.seed, static_cast<std::uint64_t>(step_ + 1));
+  stepper.executor().set_step(options_.seed, run);
+  carried_.write(stepper, part_, part_begins_);
   batches_->write(stepper);
 }
 
@@ -348,6 +370,7 @@ void Trainer::Impl::load_state() {
   checkpoint.check_same_run(run_of(options_, setup_.spec));
   load_tensors(checkpoint.tensors(), checkpoint_path(options_.checkpoint).string(), graph(), first().executor(),
                Kept::kAll);
+  carried_.restore(checkpoint.tensors(), checkpoint_path(options_.checkpoint).string(), first());
   step_ = checkpoint.info().step;
   const std::string& levels = checkpoint.info().levels;
   if (setup_.levels && !levels.empty() && !setup_.levels->restore(levels)) {

@@ -11,6 +11,7 @@
 #include "runtime/tracer.h"
 #include "train/batch_source.h"
 #include "train/budget_control.h"
+#include "train/carried.h"
 #include "train/decisions_file.h"
 #include "train/evaluator.h"
 #include "train/gearbox.h"
@@ -71,6 +72,11 @@ class Trainer::Impl {
   Stepper& add_stepper(BatchShape shape, std::shared_ptr<Program> program, StateLayout layout, Steering::NewPlan plan);
   Stepper::SpillFor spill_for();
   void enter(Stepper& stepper);
+  void run_part(StepReport& report);
+  void expect(const Stepper& stepper, StepReport& report) const;
+  void finish_part(Stepper& stepper, double run_ms, double compute_ms);
+  // Runs of plans so far, the present one included.
+  std::int64_t run_number() const { return step_ * setup_.spec.parts + part_ + 1; }
   void write_inputs(Stepper& stepper);
   void run_step(Stepper& stepper);
   void run_calls(Stepper& stepper);
@@ -78,6 +84,7 @@ class Trainer::Impl {
   void do_without_spilling(Stepper& stepper, const SpillLost& lost);
   void use_new_plan(Stepper& stepper);
   void follow_levels(Stepper& stepper);
+  std::vector<StoredTensorReport> stored_rows() const;
   void keep_exact(Stepper& stepper, const CannotEncode& trouble);
   void observe(Stepper& stepper);
   double headroom(const Stepper& stepper) const;
@@ -104,6 +111,7 @@ class Trainer::Impl {
   Stepper* active_ = nullptr;        // whose turn it was last
   std::vector<double> timed_;        // milliseconds of each instruction, while costs are being learnt
   Gearbox gearbox_;
+  Carried carried_;
   SpillWatch watch_;
   std::shared_ptr<SpillFaults> faults_;  // null: none
   SpillCounters last_;                   // of the last step
@@ -117,6 +125,8 @@ class Trainer::Impl {
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<BatchSource> batches_;
   std::int64_t step_ = 0;
+  std::int64_t part_ = 0;     // of the batch: which is being run
+  bool part_begins_ = false;  // behind nothing
   std::int64_t peak_ = 0;
   std::int64_t violations_ = 0;
   std::int64_t plans_ = 0;  // that have run

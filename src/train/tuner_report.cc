@@ -19,18 +19,20 @@ void check(const TuningOptions& o, const Graph& graph) {
   }
 }
 
-// One graph runs all the time, everything is stored, and nobody writes down or repeats what each step did. Recurrent
-// layers have an agent of their own, which learns from steps of one kind.
+// One graph runs all the time, once a step; everything is stored, nothing is carried from batch to batch, and nobody
+// writes down or repeats what each step did. Recurrent layers have an agent of their own, which learns from steps of one
+// kind.
 bool is_tuned(const TrainOptions& o, const Setup& setup) {
   const bool has_one_shape = o.lengths == "fixed" && o.length_schedule.empty();
   const bool is_kept = o.decisions.empty() && o.replay.empty() && !o.trace;
+  const bool is_one_run = setup.spec.parts == 1 && !o.carry_state;
   const bool stores_all = !setup.levels && o.budget_schedule.empty() && setup.plan.peak_bytes == setup.store_all_bytes;
   const auto& kernels = setup.program->kernels;
   const bool has_gears = std::any_of(kernels.begin(), kernels.end(), [](const auto& kernel) {
     return dynamic_cast<const GearedKernel*>(kernel.get()) != nullptr;
   });
   return o.optimize == "adaptive" && o.compute == "f32" && o.device == "cpu" && o.reservation.empty() &&
-         !o.own_kernels && has_one_shape && is_kept && stores_all && !has_gears;
+         !o.own_kernels && has_one_shape && is_one_run && is_kept && stores_all && !has_gears;
 }
 
 }  // namespace

@@ -11,15 +11,15 @@
 namespace neap {
 namespace {
 
-bool is_chunk(const Node& node) {
-  return node.op->name == "lstm_chunk" || node.op->name == "gru_chunk" || node.op->name == "rnn_chunk";
-}
-
 std::int64_t booked_steps(const Gear& gear) {
   return gear.kind == Gear::Kind::kRolled ? 1 : static_cast<std::int64_t>(gear.steps);
 }
 
 }  // namespace
+
+bool is_chunk(const Node& node) {
+  return node.op->name == "lstm_chunk" || node.op->name == "gru_chunk" || node.op->name == "rnn_chunk";
+}
 
 std::vector<Variant> variants_of(const TrainOptions& options, const Graph& graph) {
   const RecurrentTraining& o = options.recurrent;

@@ -15,6 +15,9 @@ struct Variant {
   friend bool operator==(const Variant&, const Variant&) = default;
 };
 
+// The node is some steps of a recurrent layer.
+bool is_chunk(const Node& node);
+
 // Those that the options leave, the fastest first; one where there is nothing to choose. UserError for nonsense.
 std::vector<Variant> variants_of(const TrainOptions& options, const Graph& graph);
 

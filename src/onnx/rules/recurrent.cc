@@ -62,9 +62,10 @@ class Layer {
     const Ints sizes = c.g.shape(x_).sizes();
     steps_ = sizes[0];
     batch_ = sizes[1];
+    if (steps_ < 1) throw UserError("a sequence has at least one time step");
     if (steps_ > kMaxSteps) throw UserError(fmt::format("{} steps are more than {}", steps_, kMaxSteps));
     hidden_ = c.integer("hidden_size", c.shape(2).size(2));
-    if (c.shape(2).size(2) != hidden_ || c.shape(1).size(1) != family_.gates * hidden_ || steps_ < 1) {
+    if (c.shape(2).size(2) != hidden_ || c.shape(1).size(1) != family_.gates * hidden_) {
       throw UserError("hidden_size does not fit W and R");
     }
     const std::string way = c.text("direction", "forward");

@@ -20,18 +20,24 @@ __device__ inline std::uint32_t shared_address(const void* p) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
 }
 
-// Rows at or behind `rows` become 0.
-__device__ inline void load_tile(std::uint32_t tile, const Bf16* from, std::int64_t first, std::int64_t rows,
-                                 std::int64_t step) {
-  for (int i = static_cast<int>(threadIdx.x); i < kTileRows * 8; i += static_cast<int>(blockDim.x)) {
-    const int row = i / 8;
-    const int chunk = i % 8;
-    const bool is_there = first + row < rows;
-    const Bf16* at = from + (is_there ? first + row : 0) * step + chunk * 8;
+// By kThreads threads. `from` is the tile's first row; rows at or behind `rows` become 0.
+template <int kThreads>
+__device__ void load_tile(std::uint32_t tile, const Bf16* from, int rows, int step) {
+  const int chunk = static_cast<int>(threadIdx.x) % 8;
+#pragma unroll
+  for (int i = 0; i < kTileRows * 8 / kThreads; ++i) {
+    const int row = static_cast<int>(threadIdx.x) / 8 + i * (kThreads / 8);
+    const bool is_there = row < rows;
+    const Bf16* at = from + (is_there ? row : 0) * step + chunk * 8;
     const int bytes = is_there ? 16 : 0;
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(tile + place(row, chunk)), "l"(at),
                  "r"(bytes));
   }
+}
+// One float; 0 when it is not there.
+__device__ inline void load_float(std::uint32_t to, const float* from, bool is_there) {
+  const int bytes = is_there ? 4 : 0;
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"(to), "l"(from), "r"(bytes));
 }
 __device__ inline void commit_loads() { asm volatile("cp.async.commit_group;\n" ::); }
 template <int kLeft>
@@ -72,8 +78,7 @@ __device__ inline Four rows_as_terms(std::uint32_t tile, int row, int n) {
 
 // c += a b: a is 16 x 16, b 16 x 8.
 __device__ inline void multiply(float (&c)[4], const Four& a, std::uint32_t b0, std::uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b0), "r"(b1));
 }

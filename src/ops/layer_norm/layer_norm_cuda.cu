@@ -84,23 +84,30 @@ void parameter_sums(const Buffers& b, cudaStream_t stream, const ColumnParts& pa
 template <class X, class Y>
 void run_mixed(const Buffers& b, cudaStream_t stream, const RowNorm& s) {
   const auto blocks = static_cast<unsigned>((s.rows + kRowsABlock - 1) / kRowsABlock);
-  norm_kernel<<<blocks, dim3(32, kRowsABlock), 0, stream>>>(s, b.in<X>(0), b.in<float>(1), b.in<float>(2), b.out<Y>(0),
-                                                            b.out<float>(1), b.out<float>(2));
+  const auto kernel = s.width <= 3 * 256 ? norm_kernel<3, X, Y> : norm_kernel<kMostChunks, X, Y>;
+  kernel<<<blocks, dim3(32, kRowsABlock), 0, stream>>>(s, b.in<X>(0), b.in<float>(1), b.in<float>(2), b.out<Y>(0),
+                                                       b.out<float>(1), b.out<float>(2));
   check_launch("layer_norm");
 }
 
-// The parameters' sums come first: dx may take the place of dy or x.
 template <class D, class X>
 void run_mixed_grad(const Buffers& b, cudaStream_t stream, const RowNorm& s) {
-  if (b.outputs[1] != nullptr || b.outputs[2] != nullptr) {
-    sum_columns8<2>("layer_norm_grad", ColumnParts8(s.rows, s.width), b.workspace, stream,
-                    NormParameterTerm<D, X>{b.in<D>(0), b.in<X>(1), b.in<float>(2), b.in<float>(3), s.width},
-                    NormParameterFinish{b.out<float>(1), b.out<float>(2)});
-  }
-  if (b.outputs[0] == nullptr) return;
-  const auto blocks = static_cast<unsigned>((s.rows + kRowsABlock - 1) / kRowsABlock);
-  norm_grad_kernel<<<blocks, dim3(32, kRowsABlock), 0, stream>>>(s, b.in<D>(0), b.in<X>(1), b.in<float>(2),
-                                                                 b.in<float>(3), b.in<float>(4), b.out<X>(0));
+  const bool has_sums = b.outputs[1] != nullptr || b.outputs[2] != nullptr;
+  const NormGrad<D, X> t{.s = s,
+                         .dy = b.in<D>(0),
+                         .x = b.in<X>(1),
+                         .mean = b.in<float>(2),
+                         .rstd = b.in<float>(3),
+                         .scale = b.in<float>(4),
+                         .dx = b.out<X>(0),
+                         .partial = has_sums ? reinterpret_cast<float*>(b.workspace) : nullptr};
+  const std::int64_t parts = grad_blocks(s);
+  const auto kernel = s.width <= 3 * 256 ? norm_grad_kernel<3, D, X> : norm_grad_kernel<kMostChunks, D, X>;
+  kernel<<<static_cast<unsigned>(parts), dim3(32, kRowsABlock), 0, stream>>>(t);
+  check_launch("layer_norm_grad");
+  if (!has_sums) return;
+  norm_parameters_kernel<<<dim3(static_cast<unsigned>((s.width + 31) / 32), 2), dim3(32, kRowsABlock), 0, stream>>>(
+      parts, s.width, t.partial, b.out<float>(1), b.out<float>(2));
   check_launch("layer_norm_grad");
 }
 
@@ -136,7 +143,7 @@ Prepared layer_norm_grad_mixed_cuda(const OpCall& call) {
         if (is_x) return run_mixed_grad<Bf16, Bf16>(b, stream, s);
         is_dy ? run_mixed_grad<Bf16, float>(b, stream, s) : run_mixed_grad<float, float>(b, stream, s);
       },
-      ColumnParts8(shape.rows, shape.width).bytes(2));
+      2 * grad_blocks(shape) * shape.width * static_cast<std::int64_t>(sizeof(float)));
 }
 
 Prepared layer_norm_cuda(const OpCall& call) {

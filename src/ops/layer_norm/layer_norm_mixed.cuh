@@ -4,7 +4,6 @@
 #include "device/cuda/floats.cuh"
 #include "device/cuda/launch.cuh"
 #include "ops/layer_norm/row_norm.h"
-#include "ops/reduce/columns8.cuh"
 
 namespace neap::ops {
 
@@ -16,17 +15,18 @@ __device__ inline float warp_sum(float v) {
   return v;
 }
 
-template <class X, class Y>
+// C: chunks of a row.
+template <int C, class X, class Y>
 __global__ void __launch_bounds__(256)
     norm_kernel(RowNorm s, const X* x, const float* scale, const float* bias, Y* y, float* mean, float* rstd) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kRowsABlock + threadIdx.y;
   if (row >= s.rows) return;
   const auto width = static_cast<float>(s.width);
   const X* in = x + row * s.width;
-  float v[kMostChunks][kVector];
+  float v[C][kVector];
   float sum = 0;
 #pragma unroll
-  for (int k = 0; k < kMostChunks; ++k) {
+  for (int k = 0; k < C; ++k) {
     const std::int64_t at = (k * 32 + static_cast<int>(threadIdx.x)) * kVector;
     if (at >= s.width) break;
     load8(in + at, v[k]);
@@ -35,13 +35,13 @@ __global__ void __launch_bounds__(256)
   const float centre = warp_sum(sum) / width;
   float squares = 0;
 #pragma unroll
-  for (int k = 0; k < kMostChunks; ++k) {
+  for (int k = 0; k < C; ++k) {
     if ((k * 32 + static_cast<int>(threadIdx.x)) * kVector >= s.width) break;
     for (int i = 0; i < kVector; ++i) squares = fmaf(v[k][i] - centre, v[k][i] - centre, squares);
   }
   const float over_deviation = 1 / sqrtf(warp_sum(squares) / width + s.epsilon);
 #pragma unroll
-  for (int k = 0; k < kMostChunks; ++k) {
+  for (int k = 0; k < C; ++k) {
     const std::int64_t at = (k * 32 + static_cast<int>(threadIdx.x)) * kVector;
     if (at >= s.width) break;
     float a[kVector];
@@ -58,71 +58,126 @@ __global__ void __launch_bounds__(256)
   if (threadIdx.x == 0 && rstd != nullptr) rstd[row] = over_deviation;
 }
 
-// dx = rstd (g - mean(g) - normal mean(g normal)), g = dy scale
 template <class D, class X>
-__global__ void __launch_bounds__(256) norm_grad_kernel(RowNorm s, const D* dy, const X* x, const float* mean,
-                                                        const float* rstd, const float* scale, X* dx) {
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kRowsABlock + threadIdx.y;
-  if (row >= s.rows) return;
-  const auto width = static_cast<float>(s.width);
-  const float centre = mean[row];
-  const float over_deviation = rstd[row];
-  float g[kMostChunks][kVector];
-  float normal[kMostChunks][kVector];
+struct NormGrad {
+  RowNorm s;
+  const D* dy;
+  const X* x;
+  const float *mean, *rstd, *scale;
+  X* dx;           // null: not wanted
+  float* partial;  // [2][blocks][width]: sums for scale and bias; null: not wanted
+};
+
+// One row: dx = rstd (g - mean(g) - normal mean(g normal)), g = dy scale; and what it adds to the parameters' sums.
+template <int C, class D, class X>
+__device__ void norm_grad_row(const NormGrad<D, X>& t, std::int64_t row, float (&dscale)[C][kVector],
+                              float (&dbias)[C][kVector]) {
+  const auto width = static_cast<float>(t.s.width);
+  const float centre = t.mean[row];
+  const float over_deviation = t.rstd[row];
+  float g[C][kVector];
+  float normal[C][kVector];
+#pragma unroll
+  for (int k = 0; k < C; ++k) {
+    const std::int64_t at = (k * 32 + static_cast<int>(threadIdx.x)) * kVector;
+    if (at >= t.s.width) break;
+    load8(t.dy + row * t.s.width + at, g[k]);
+    load8(t.x + row * t.s.width + at, normal[k]);
+  }
   float sum = 0;
   float product = 0;
 #pragma unroll
-  for (int k = 0; k < kMostChunks; ++k) {
+  for (int k = 0; k < C; ++k) {
     const std::int64_t at = (k * 32 + static_cast<int>(threadIdx.x)) * kVector;
-    if (at >= s.width) break;
-    load8(dy + row * s.width + at, g[k]);
-    load8(x + row * s.width + at, normal[k]);
+    if (at >= t.s.width) break;
     float a[kVector];
-    if (scale != nullptr) load8(scale + at, a);
+    if (t.scale != nullptr) load8(t.scale + at, a);
+#pragma unroll
     for (int i = 0; i < kVector; ++i) {
-      if (scale != nullptr) g[k][i] *= a[i];
       normal[k][i] = (normal[k][i] - centre) * over_deviation;
+      dscale[k][i] = fmaf(g[k][i], normal[k][i], dscale[k][i]);
+      dbias[k][i] += g[k][i];
+      if (t.scale != nullptr) g[k][i] *= a[i];
       sum += g[k][i];
       product = fmaf(g[k][i], normal[k][i], product);
     }
   }
+  if (t.dx == nullptr) return;
   sum = warp_sum(sum) / width;
   product = warp_sum(product) / width;
 #pragma unroll
-  for (int k = 0; k < kMostChunks; ++k) {
+  for (int k = 0; k < C; ++k) {
     const std::int64_t at = (k * 32 + static_cast<int>(threadIdx.x)) * kVector;
-    if (at >= s.width) break;
+    if (at >= t.s.width) break;
+#pragma unroll
     for (int i = 0; i < kVector; ++i) g[k][i] = over_deviation * (g[k][i] - sum - normal[k][i] * product);
-    store8(dx + row * s.width + at, g[k]);
+    store8(t.dx + row * t.s.width + at, g[k]);
   }
 }
 
-template <class D, class X>
-struct NormParameterTerm {
-  const D* dy;
-  const X* x;
-  const float *mean, *rstd;
-  std::int64_t width;
-  __device__ void operator()(std::int64_t row, std::int64_t column, float (&sums)[2][kVector]) const {
-    float d[kVector];
-    float v[kVector];
-    load8(dy + row * width + column, d);
-    load8(x + row * width + column, v);
-    const float centre = mean[row];
-    const float over_deviation = rstd[row];
-    for (int i = 0; i < kVector; ++i) {
-      sums[0][i] = fmaf(d[i], (v[i] - centre) * over_deviation, sums[0][i]);
-      sums[1][i] += d[i];
+// The warps' sums of a block, added up in their order.
+template <int C>
+__device__ void store_partial(const float (&sums)[C][kVector], std::int64_t width, float* shared, float* partial) {
+  for (int w = 0; w < kRowsABlock; ++w) {
+    if (static_cast<int>(threadIdx.y) == w) {
+#pragma unroll
+      for (int k = 0; k < C; ++k) {
+        float* const at = shared + (k * 32 + static_cast<int>(threadIdx.x)) * kVector;
+        float total[kVector] = {};
+        if (w > 0) load8(at, total);
+#pragma unroll
+        for (int i = 0; i < kVector; ++i) total[i] += sums[k][i];
+        store8(at, total);
+      }
     }
+    __syncthreads();
   }
-};
+  for (std::int64_t c = threadIdx.y * 32 + threadIdx.x; c < width; c += 32 * kRowsABlock) partial[c] = shared[c];
+  __syncthreads();
+}
 
-struct NormParameterFinish {
-  float *dscale, *dbias;
-  __device__ void operator()(std::int64_t column, const double* sums) const {
-    if (dscale != nullptr) dscale[column] = static_cast<float>(sums[0]);
-    if (dbias != nullptr) dbias[column] = static_cast<float>(sums[1]);
+// Blocks that the rows are dealt out to, whatever the card: sums depend on the shape alone.
+inline constexpr std::int64_t kGradBlocks = 264;
+inline std::int64_t grad_blocks(const RowNorm& s) {
+  const std::int64_t blocks = (s.rows + kRowsABlock - 1) / kRowsABlock;
+  return blocks < kGradBlocks ? blocks : kGradBlocks;
+}
+
+// dx and the parameters' sums in one pass. dx may take the place of dy or x: a warp has read a row before it writes it.
+template <int C, class D, class X>
+__global__ void __launch_bounds__(256, C <= 3 ? 2 : 1) norm_grad_kernel(const __grid_constant__ NormGrad<D, X> t) {
+  __shared__ __align__(16) float shared[C * 256];
+  float dscale[C][kVector] = {};
+  float dbias[C][kVector] = {};
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kRowsABlock;
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kRowsABlock + threadIdx.y; row < t.s.rows;
+       row += stride) {
+    norm_grad_row<C>(t, row, dscale, dbias);
   }
-};
+  if (t.partial == nullptr) return;
+  float* const first = t.partial + blockIdx.x * t.s.width;
+  store_partial<C>(dscale, t.s.width, shared, first);
+  store_partial<C>(dbias, t.s.width, shared, first + gridDim.x * t.s.width);
+}
+
+// 32 columns a block; its warps take the partial sums in turn.
+static __global__ void __launch_bounds__(256)
+    norm_parameters_kernel(std::int64_t parts, std::int64_t width, const float* partial, float* dscale, float* dbias) {
+  __shared__ double shared[kRowsABlock][32];
+  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * 32 + threadIdx.x;
+  float* const out = blockIdx.y == 0 ? dscale : dbias;
+  double sum = 0;
+  if (column < width && out != nullptr) {
+    const float* from = partial + blockIdx.y * parts * width + column;
+#pragma unroll 8
+    for (std::int64_t p = threadIdx.y; p < parts; p += kRowsABlock) sum += static_cast<double>(from[p * width]);
+  }
+  shared[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y != 0 || column >= width || out == nullptr) return;
+  double total = 0;
+  for (int w = 0; w < kRowsABlock; ++w) total += shared[w][threadIdx.x];
+  out[column] = static_cast<float>(total);
+}
 
 }  // namespace neap::ops

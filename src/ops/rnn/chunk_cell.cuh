@@ -20,7 +20,7 @@ struct CellStep {
   const float* by_state;  // GRU
   const float *h_prev, *c_prev;
   float *gates, *h, *c;  // gates and c may take the place of by_input and c_prev
-  Bf16* h_narrow;        // LSTM: h once more, for the next product; may be null
+  Bf16* h_narrow;        // h once more, for the next product; may be null
 };
 
 __device__ inline void lstm_unit(const CellStep& s, std::int64_t row, std::int64_t unit) {
@@ -58,7 +58,9 @@ __device__ inline void gru_unit(const CellStep& s, std::int64_t row, std::int64_
   const float r = cell_sigmoid(input[0] + state[0]);
   const float z = cell_sigmoid(input[1] + state[1]);
   const float n = tanhf(fmaf(r, state[2], input[2]));
-  s.h[e] = fmaf(1 - z, n, z * at_or_zero(s.h_prev, e));
+  const float h = fmaf(1 - z, n, z * at_or_zero(s.h_prev, e));
+  s.h[e] = h;
+  if (s.h_narrow != nullptr) s.h_narrow[e] = narrow<Bf16>(h);
   if (s.gates == nullptr) return;
   const std::int64_t first = row * 4 * s.hidden + unit;
   s.gates[first] = r;
@@ -67,12 +69,30 @@ __device__ inline void gru_unit(const CellStep& s, std::int64_t row, std::int64_
   s.gates[first + 3 * s.hidden] = state[2];
 }
 
+// A thread a unit; blocks have one row each, so that nobody divides.
+inline constexpr int kCellThreads = 128;
+
+template <class F>
+__global__ void __launch_bounds__(kCellThreads) units_kernel(std::int64_t rows, std::int64_t units, F f) {
+  const std::int64_t unit = static_cast<std::int64_t>(blockIdx.x) * kCellThreads + threadIdx.x;
+  if (unit >= units) return;
+  for (std::int64_t row = blockIdx.y; row < rows; row += gridDim.y) f(row, unit);
+}
+
+template <class F>
+void each_unit(const char* name, std::int64_t rows, std::int64_t units, cudaStream_t stream, F f) {
+  if (rows * units == 0) return;
+  const dim3 grid(static_cast<unsigned>((units + kCellThreads - 1) / kCellThreads),
+                  static_cast<unsigned>(rows < 65535 ? rows : 65535));
+  units_kernel<<<grid, kCellThreads, 0, stream>>>(rows, units, f);
+  check_launch(name);
+}
+
 inline void run_cell(const CellStep& s, cudaStream_t stream) {
-  each("recurrent_cell", s.batch * s.hidden, stream, [=] __device__(std::int64_t e) {
-    const std::int64_t row = e / s.hidden;
-    const std::int64_t unit = e % s.hidden;
+  each_unit("recurrent_cell", s.batch, s.hidden, stream, [=] __device__(std::int64_t row, std::int64_t unit) {
     if (s.kind == CellKind::kLstm) return lstm_unit(s, row, unit);
     if (s.kind == CellKind::kGru) return gru_unit(s, row, unit);
+    const std::int64_t e = row * s.hidden + unit;
     const float sum = s.by_input[e] + (at_or_zero(s.b_ih, unit) + at_or_zero(s.b_hh, unit));
     s.h[e] = s.kind == CellKind::kTanh ? tanhf(sum) : fmaxf(sum, 0);
   });
@@ -84,9 +104,9 @@ struct CellSlope {
   const float* dh_out;
   const float* by_weights;  // what came to dh from the step behind by the weights; null at the last step
   const float *gates, *h, *c, *h_prev, *c_prev;
-  float *dh, *dc;              // in: from the step behind; out: what reaches the step before other than by the weights
-  float *by_input, *by_state;  // gradients of the sums, [batch, blocks * hidden]; the same array but for the GRU
-  Bf16* narrow;                // LSTM: they go here instead; null: they do not
+  float *dh, *dc;               // in: from the step behind; out: what reaches the step before other than by the weights
+  float *by_input, *by_state;   // gradients of the sums, [batch, blocks * hidden]; the same array but for the GRU
+  Bf16 *narrow, *narrow_state;  // they go here instead (LSTM: all to the first); null: they do not
 };
 
 __device__ inline void lstm_slope(const CellSlope& s, std::int64_t row, std::int64_t unit, float dh) {
@@ -122,19 +142,24 @@ __device__ inline void gru_slope(const CellSlope& s, std::int64_t row, std::int6
   const float dr = dn * state * r * (1 - r);
   const float dz = dh * (at_or_zero(s.h_prev, e) - n) * z * (1 - z);
   const std::int64_t at = row * 3 * s.hidden + unit;
-  s.by_input[at] = dr;
-  s.by_input[at + s.hidden] = dz;
-  s.by_input[at + 2 * s.hidden] = dn;
-  s.by_state[at] = dr;
-  s.by_state[at + s.hidden] = dz;
-  s.by_state[at + 2 * s.hidden] = dn * r;
+  const float slopes[4] = {dr, dz, dn, dn * r};  // of the last two one is the input's, one the state's
+  for (int k = 0; k < 3; ++k) {
+    const std::int64_t to = at + k * s.hidden;
+    const float by_state = slopes[k == 2 ? 3 : k];
+    if (s.narrow != nullptr) {
+      s.narrow[to] = narrow<Bf16>(slopes[k]);
+      s.narrow_state[to] = narrow<Bf16>(by_state);
+    } else {
+      s.by_input[to] = slopes[k];
+      s.by_state[to] = by_state;
+    }
+  }
   s.dh[e] = dh * z;
 }
 
 inline void run_cell_slope(const CellSlope& s, cudaStream_t stream) {
-  each("recurrent_cell_grad", s.batch * s.hidden, stream, [=] __device__(std::int64_t e) {
-    const std::int64_t row = e / s.hidden;
-    const std::int64_t unit = e % s.hidden;
+  each_unit("recurrent_cell_grad", s.batch, s.hidden, stream, [=] __device__(std::int64_t row, std::int64_t unit) {
+    const std::int64_t e = row * s.hidden + unit;
     const float dh = s.dh[e] + at_or_zero(s.by_weights, e) + at_or_zero(s.dh_out, e);
     if (s.kind == CellKind::kLstm) return lstm_slope(s, row, unit, dh);
     if (s.kind == CellKind::kGru) return gru_slope(s, row, unit, dh);

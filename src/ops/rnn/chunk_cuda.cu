@@ -1,6 +1,6 @@
 // Chunks of recurrent layers on CUDA: the input's product over all steps at once, then a product with the state and a
 // cell a step; backward the same way, ending with one product a weight. Products are cuBLASLt's. With x and weights of
-// bf16 (LSTM) the state and the gradients of the sums are rounded to bf16 for them; all else stays f32.
+// bf16 (LSTM, GRU) the state and the gradients of the sums are rounded to bf16 for them; all else stays f32.
 #include <optional>
 
 #include "core/bytes.h"
@@ -178,7 +178,7 @@ class CudaChunkGrad final : public Kernel {
     product_at_ = pieces_.add(most);
     by_input_at_ = pieces_.add(byte_size(type, s.rows() * columns_));
     states_at_ = pieces_.add(is_narrow_ ? byte_size(type, (s.rows() + s.batch) * s.hidden) : 0);
-    by_state_at_ = s.kind == CellKind::kGru ? pieces_.add(s.rows() * columns_ * kFloat) : by_input_at_;
+    by_state_at_ = s.kind == CellKind::kGru ? pieces_.add(byte_size(type, s.rows() * columns_)) : by_input_at_;
     dh_at_ = pieces_.add(s.batch * s.hidden * kFloat);
     by_weights_at_ = pieces_.add(s.batch * s.hidden * kFloat);
     dc_at_ = pieces_.add(s.kind == CellKind::kLstm ? s.batch * s.hidden * kFloat : 0);
@@ -245,6 +245,7 @@ class CudaChunkGrad final : public Kernel {
     float* dh = piece(buffers, dh_at_);
     const std::int64_t sums_here = t * s_.batch * columns_;
     Bf16* narrow = is_narrow_ ? narrow_piece(buffers, by_input_at_) + sums_here : nullptr;
+    Bf16* narrow_state = is_narrow_ ? narrow_piece(buffers, by_state_at_) + sums_here : nullptr;
     float* by_state = piece(buffers, by_state_at_) + (is_narrow_ ? 0 : sums_here);
     run_cell_slope({.kind = s_.kind,
                     .batch = s_.batch,
@@ -260,12 +261,13 @@ class CudaChunkGrad final : public Kernel {
                     .dc = piece(buffers, dc_at_),
                     .by_input = piece(buffers, by_input_at_) + (is_narrow_ ? 0 : sums_here),
                     .by_state = by_state,
-                    .narrow = narrow},
+                    .narrow = narrow,
+                    .narrow_state = narrow_state},
                    stream);
     // What reaches the state before the first step is only needed if somebody asks for it.
     if (i > 0 || b.dh0 != nullptr) {
       float* to = piece(buffers, by_weights_at_);
-      const void* d = is_narrow_ ? static_cast<const void*>(narrow) : by_state;
+      const void* d = is_narrow_ ? static_cast<const void*>(narrow_state) : by_state;
       to_state_.run(d, b.w_hh, nullptr, to, buffers.workspace + product_at_, stream);
     }
   }
@@ -300,7 +302,8 @@ class CudaChunkGrad final : public Kernel {
 };
 
 const char* reason_against(const ChunkShape& s, DType type) {
-  if (type == DType::kBF16 && (s.kind != CellKind::kLstm || s.hidden % 8 != 0)) return "bf16 only of an LSTM";
+  const bool has_gates = s.kind == CellKind::kLstm || s.kind == CellKind::kGru;
+  if (type == DType::kBF16 && (!has_gates || s.hidden % 8 != 0)) return "bf16 only of LSTM and GRU";
   if (s.is_masked) return "no sequences of different lengths";
   if (s.rows() == 0 || s.hidden == 0 || s.input == 0) return "nothing to compute";
   return nullptr;

@@ -153,6 +153,7 @@ Types infer_chunk(ChunkFamily family, const OpCall& call) {
   if (call.attrs.integer("unroll", 0) < 0) throw UserError("unroll must not be negative");
   if (x.dtype != DType::kF32 || x.shape.rank() != 3) throw UserError("x must be f32[steps,batch,input]");
   if (w_hh.shape.rank() != 2) throw UserError("w_hh must be a matrix");
+  if (x.shape[0].is_number() && x.shape[0].number() < 1) throw UserError("a sequence has at least one time step");
   const Dim hidden = w_hh.shape[1];
   const Dim rows = Dim(weight_blocks(family)) * hidden;
   const Dim batch = x.shape[1];

@@ -41,6 +41,7 @@ Types infer_adam(const OpCall& call) {
 Prepared sgd_simd(const OpCall& call) {
   return function_kernel(
       [n = call.in(0).elements(), nesterov = call.attrs.integer("nesterov", 0) != 0](const Buffers& b) {
+        if (is_put_off(b.in<float>(3))) return;
         const SgdStep step = sgd_step(b.in<float>(3), b.in<float>(4), nesterov);
         if (b.in<float>(2) != nullptr) {
           update_table().sgd_momentum(b.state<float>(0), b.in<float>(1), b.state<float>(2), n, step);
@@ -52,6 +53,7 @@ Prepared sgd_simd(const OpCall& call) {
 
 Prepared adam_simd(const OpCall& call) {
   return function_kernel([n = call.in(0).elements(), decoupled = call.op->name == "adamw_update"](const Buffers& b) {
+    if (is_put_off(b.in<float>(4))) return;
     const AdamStep step = adam_step(b.in<float>(4), b.in<float>(5), decoupled);
     update_table().adam(b.state<float>(0), b.in<float>(1), b.state<float>(2), b.state<float>(3), n, step);
   });

@@ -16,6 +16,7 @@ void run_sgd(const Buffers& b, cudaStream_t stream, std::int64_t n, bool nestero
   const auto* hyper = b.in<float>(3);
   const auto* clip = b.in<float>(4);
   each("sgd_update", n, stream, [=] __device__(std::int64_t i) {
+    if (hyper[7] == 0) return;  // put off
     const float scale = hyper[7] * (clip != nullptr ? clip[0] : 1.0F);
     float g = grad[i] * scale + hyper[4] * param[i];
     if (momentum != nullptr) {
@@ -55,6 +56,7 @@ struct Adam {
 __global__ void __launch_bounds__(kThreads)
     adam_kernel(std::int64_t n, float* param, const float* grad, float* m, float* v, const float* hyper,
                 const float* clip, bool decoupled, bool by_vector) {
+  if (hyper[7] == 0) return;  // put off
   const Adam adam(hyper, clip, decoupled);
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -87,6 +89,13 @@ void run_adam(const Buffers& b, cudaStream_t stream, std::int64_t n, bool decoup
   check_launch("adam_update");
 }
 
+void run_accumulate(const Buffers& b, cudaStream_t stream, std::int64_t n) {
+  auto* sum = b.state<float>(0);
+  const auto* grad = b.in<float>(1);
+  const auto* part = b.in<float>(2);
+  each("accumulate", n, stream, [=] __device__(std::int64_t i) { sum[i] = part[0] == 0 ? grad[i] : sum[i] + grad[i]; });
+}
+
 void run_running(const Buffers& b, cudaStream_t stream, std::int64_t n, double momentum, double unbiased) {
   auto* running_mean = b.state<float>(0);
   auto* running_var = b.state<float>(1);
@@ -108,6 +117,11 @@ Prepared sgd_cuda(const OpCall& call) {
 Prepared adam_cuda(const OpCall& call) {
   return cuda_kernel([n = call.in(0).elements(), decoupled = call.op->name == "adamw_update"](
                          const Buffers& b, cudaStream_t stream) { run_adam(b, stream, n, decoupled); });
+}
+
+Prepared accumulate_cuda(const OpCall& call) {
+  return cuda_kernel(
+      [n = call.in(0).elements()](const Buffers& b, cudaStream_t stream) { run_accumulate(b, stream, n); });
 }
 
 Prepared running_update_cuda(const OpCall& call) {

@@ -18,6 +18,7 @@ Prepared sgd_ref(const OpCall& call) {
   return function_kernel(
       [n = call.in(0).elements(), nesterov = call.attrs.integer("nesterov", 0) != 0](const Buffers& b) {
         const float* hyper = b.in<float>(3);
+        if (is_put_off(hyper)) return;
         const double rate = hyper[0];
         const double mu = hyper[1];
         for (std::int64_t i = 0; i < n; ++i) {
@@ -37,6 +38,7 @@ Prepared sgd_ref(const OpCall& call) {
 Prepared adam_ref(const OpCall& call) {
   return function_kernel([n = call.in(0).elements(), decoupled = call.op->name == "adamw_update"](const Buffers& b) {
     const float* hyper = b.in<float>(4);
+    if (is_put_off(hyper)) return;
     const double rate = hyper[0];
     const double decay = hyper[4];
     const double beta1 = decimal(hyper[1]);

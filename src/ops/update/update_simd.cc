@@ -32,6 +32,20 @@ void sgd_momentum(float* param, const float* grad, float* momentum, std::int64_t
   });
 }
 
+void accumulate(float* sum, const float* grad, std::int64_t n, bool is_first) {
+  for_blocks(n, [=](std::int64_t first, std::int64_t count) {
+    float* s = sum + first;
+    const float* g = grad + first;
+    if (is_first) {
+#pragma GCC ivdep
+      for (std::int64_t i = 0; i < count; ++i) s[i] = g[i];
+    } else {
+#pragma GCC ivdep
+      for (std::int64_t i = 0; i < count; ++i) s[i] += g[i];
+    }
+  });
+}
+
 void adam(float* param, const float* grad, float* m, float* v, std::int64_t n, AdamStep step) {
   const float over_root2 = 1.0F / step.root2;
   for_blocks(n, [=](std::int64_t first, std::int64_t count) {
@@ -54,7 +68,7 @@ void adam(float* param, const float* grad, float* m, float* v, std::int64_t n, A
 }  // namespace
 
 const UpdateTable& update_table() {
-  static constexpr UpdateTable kTable = {sgd, sgd_momentum, adam};
+  static constexpr UpdateTable kTable = {sgd, sgd_momentum, accumulate, adam};
   return kTable;
 }
 

@@ -28,6 +28,7 @@ struct AdamStep {
 struct UpdateTable {
   void (*sgd)(float* param, const float* grad, std::int64_t n, SgdStep step);
   void (*sgd_momentum)(float* param, const float* grad, float* momentum, std::int64_t n, SgdStep step);
+  void (*accumulate)(float* sum, const float* grad, std::int64_t n, bool is_first);
   void (*adam)(float* param, const float* grad, float* m, float* v, std::int64_t n, AdamStep step);
 };
 

@@ -44,6 +44,40 @@ TEST(Update, KernelsAgree) {
   }
 }
 
+OpCase accumulate(const Shape& shape, float part) {
+  const TensorType type{DType::kF32, shape};
+  return {.op = "accumulate", .inputs = {type, type, {DType::kF32, {1}}}, .given = {{2, tensor_of({1}, {part})}}};
+}
+
+TEST(Update, AccumulateStartsWithTheFirstPart) {
+  for (const Shape& shape : {Shape{}, Shape{7}, Shape{20003}}) {
+    check_kernels(accumulate(shape, 0));
+    check_kernels(accumulate(shape, 1));
+  }
+  OpCase c = accumulate({2}, 0);
+  c.given[0] = tensor_of({2}, {std::numeric_limits<float>::quiet_NaN(), 5});
+  c.given[1] = tensor_of({2}, {1, 2});
+  EXPECT_EQ(values_of(run_op(c)[0]), (std::vector<float>{1, 2}));
+  c.given[0] = tensor_of({2}, {3, 5});
+  c.given[2] = tensor_of({1}, {1});
+  EXPECT_EQ(values_of(run_op(c)[0]), (std::vector<float>{4, 7}));
+}
+
+// A scale of 0: parts of the batch are still to come.
+TEST(Update, PutOffChangesNothing) {
+  for (OpCase c : {sgd({5}, 1, true, true), adam("adam_update", {5}, true), adam("adamw_update", {5}, false)}) {
+    const std::size_t at = c.op == "sgd_update" ? 3 : 4;
+    c.given[at].floats()[7] = 0;
+    const TensorType type{DType::kF32, {5}};
+    for (const std::size_t i : {std::size_t{0}, std::size_t{2}}) c.given[i] = random_tensor(type, 5 + i, 0, 1);
+    for (const char* kernel : {"simd", "ref"}) {
+      const auto out = run_op(c, kernel);
+      EXPECT_EQ(values_of(out[0]), values_of(c.given[0])) << c.op << kernel;
+      EXPECT_EQ(values_of(out[1]), values_of(c.given[2])) << c.op << kernel;
+    }
+  }
+}
+
 TEST(Update, OnAnyNumberOfThreads) {
   check_threads(sgd({30001}, 1, true, true));
   check_threads(adam("adamw_update", {30001}, true));

@@ -120,11 +120,10 @@ void ActorCritic::train_batch(std::span<const Moment> moments, std::size_t first
     const Moment& m = moments[first + i % count];  // what is left over repeats, and weighs nothing
     put(net, i, m.rows, m.allowed);
     if (i >= count) continue;
-    const auto n = static_cast<std::size_t>(std::count(m.allowed.begin(), m.allowed.end(), true));
     net.floats("weight")[i] = 1 / static_cast<float>(count);
     net.floats("taken")[i * actions_ + m.action] = 1;
     net.floats("advantage")[i] = static_cast<float>(m.advantage);
-    net.floats("explore")[i] = static_cast<float>(options_.epsilon / static_cast<double>(n));
+    net.floats("explore")[i] = static_cast<float>(m.explore);
     net.floats("inverse_old")[i] = static_cast<float>(1 / std::max(m.probability, 1e-6));
     net.floats("target")[i] = static_cast<float>(m.target);
   }

@@ -2,7 +2,7 @@
 // gears, and says what the state is worth. On Neap's own graph (policy/network).
 //
 // Learning is PPO: -min(r * A, clip(r, 1 - c, 1 + c) * A) + (V - R)^2 / 2 - b * entropy. The ratio r is that of the
-// policy that acts, exploration included: (1 - e) * p(a) + e / n on both sides.
+// policy that acts, exploration included: (1 - e) * p(a) + e * share(a) on both sides, shares of tries fixed.
 #pragma once
 
 #include <memory>
@@ -18,17 +18,19 @@ namespace neap::ppo {
 // A decision and what came of it.
 struct Moment {
   std::vector<Row> rows;      // one an action
-  std::vector<bool> allowed;  // as the mask was
+  std::vector<bool> allowed;  // what the policy chose from
   std::size_t action = 0;
-  double probability = 1;  // with which it was taken, exploration included
-  double value = 0;        // that the critic gave the state
+  double probability = 1;   // with which it was taken, exploration included
+  double explore = 0;       // as much of it as tries alone have
+  double value = 0;         // that the critic gave the state
+  bool is_certain = false;  // there was one action only, and nobody was asked
   double advantage = 0;
   double target = 0;  // what the state turned out to be worth
 };
 
-// The probability of an allowed action under the policy that acts: n actions are allowed.
-inline double behaviour(double policy, double epsilon, std::size_t n) {
-  return (1 - epsilon) * policy + epsilon / static_cast<double>(n);
+// The probability of an action under the policy that acts; `share`: of the tries.
+inline double behaviour(double policy, double epsilon, double share) {
+  return (1 - epsilon) * policy + epsilon * share;
 }
 
 struct PpoOptions {

@@ -7,6 +7,7 @@
 
 #include "core/random.h"
 #include "policy/ppo/actor_critic.h"
+#include "policy/ppo/standing.h"
 
 namespace neap::ppo {
 
@@ -34,11 +35,17 @@ class Agent {
   void begin_sequence(std::size_t layer);
   // The action for the layer's next chunk. Never one that `state` does not allow; another than `current` only after its
   // time and while switches are left, unless `current` is not allowed any more.
+  //
+  // Where visits are counted (`state.visits`), the policy chooses among what is in question (standing.h) when a
+  // sequence begins, and the sequence keeps to that: another one only to try, or where the limits demand it. Where
+  // nothing is in question any more, nobody is asked.
   std::size_t select_execution_profile(std::size_t layer, std::size_t current, const LayerState& state);
+  // The same without asking the network and without tries: the fastest that is known.
+  std::size_t settle(std::size_t layer, std::size_t current, const LayerState& state);
   // What came of the layer's choices since begin_sequence(), in their order.
   void end_sequence(std::size_t layer, std::span<const double> rewards);
 
-  // Probability of the last choice, exploration included.
+  // Probability of the last choice, exploration included; of one where nobody was asked, what it is at least.
   double last_probability() const { return last_probability_; }
   // Learns from the sequences since the last time. Some milliseconds.
   void learn(int passes = 3);
@@ -60,10 +67,17 @@ class Agent {
   struct Layer {
     int since_switch = 1 << 20;
     int switches = 0;
+    bool is_begun = false;  // the sequence has chosen what it keeps to
+    std::size_t home = 0;
     Moments moments;
   };
   Layer& at(std::size_t layer);
-  void set_mask(const Layer& layer, std::size_t current, const LayerState& state, std::vector<bool>& allowed) const;
+  // What limits and patience leave, to limits_.
+  void set_limits(const Layer& layer, std::size_t current, const LayerState& state);
+  void set_choice(const Layer& layer, std::size_t current, const LayerState& state, Moment& m);
+  bool goes_on(const Layer& layer, const LayerState& state) const;
+  void draw(Moment& m, const std::vector<double>& policy, double epsilon);
+  std::size_t take(Layer& layer, std::size_t current, std::size_t chosen);
 
   AgentOptions options_;
   std::vector<Action> actions_;
@@ -71,6 +85,9 @@ class Agent {
   std::vector<Layer> layers_;
   Moments memory_;
   RandomStream random_;
+  std::vector<bool> limits_;
+  Standing standing_;
+  std::vector<double> certain_;  // a policy that has no choice
   double last_probability_ = 1;
 };
 

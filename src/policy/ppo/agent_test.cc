@@ -79,7 +79,7 @@ TEST(PpoAgent, RatioIsThatOfTheMixture) {
   const std::vector<Row> rows = {Row{0.5F}, Row{0, 0.5F}};
   const std::vector<bool> all = {true, true};
   const double p = network.evaluate(rows, all).policy[0];
-  const Moment moment = {.rows = rows, .allowed = all, .action = 0, .probability = 0.25};
+  const Moment moment = {.rows = rows, .allowed = all, .action = 0, .probability = 0.25, .explore = 0.1};
   network.learn({&moment, 1}, 1);
   EXPECT_NEAR(network.ratios().at(0), ((1 - 0.2) * p + 0.1) / 0.25, 1e-4);
 }

@@ -51,6 +51,7 @@ void LayerRun::run(std::span<const Gear> gears) {
 void LayerRun::forward(std::int64_t chunk, const Gear& gear) {
   const std::int64_t k = chunk * t_.chunk;
   const bool is_lstm = t_.kind == CellKind::kLstm;
+  s_.start = k;
   const ChunkForward b = {.x = at(x_, k * t_.batch * t_.input),
                           .w_ih = w_ih_.data(),
                           .w_hh = w_hh_.data(),
@@ -69,6 +70,7 @@ void LayerRun::forward(std::int64_t chunk, const Gear& gear) {
 void LayerRun::backward(std::int64_t chunk, const Gear& gear) {
   const std::int64_t k = chunk * t_.chunk;
   const bool is_last = k + t_.chunk == t_.steps;
+  s_.start = k;
   ChunkBackward b = {.dh = at(dy_, k * plane_),
                      .x = at(x_, k * t_.batch * t_.input),
                      .w_ih = w_ih_.data(),

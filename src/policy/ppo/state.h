@@ -35,6 +35,7 @@ struct LayerState {
   // One an action: whether the hard limits leave it, and microseconds a time step as measured so far (0: never).
   std::vector<bool> allowed;
   std::vector<double> measured_us;
+  std::vector<int> visits;  // sequences that this was measured in (policy/ppo/times.h); empty: nobody counts
 };
 
 // One row an action: the layer, then the action, then what is known of it here.

@@ -44,6 +44,20 @@ TEST(Permutation, IsUniform) {
   }
 }
 
+TEST(Sampler, PartsOfABatchAreTheWholeBatchInOrder) {
+  Sampler whole({.size = 23, .batch = 6, .seed = 4});
+  Sampler parts({.size = 23, .batch = 2, .seed = 4, .parts = 3});
+  EXPECT_EQ(parts.batches_per_epoch(), 9U);
+  EXPECT_EQ(take(whole, 7), take(parts, 21));
+}
+
+TEST(Sampler, StreamsReadOnWhereTheyStopped) {
+  Sampler sampler({.size = 14, .batch = 2, .parts = 2, .streams = true});
+  EXPECT_EQ(take(sampler, 6), (std::vector<std::uint64_t>{0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11}));
+  EXPECT_EQ(take(sampler, 2), (std::vector<std::uint64_t>{0, 3, 6, 9}));
+  EXPECT_EQ(sampler.position(), (Sampler::Position{1, 4}));
+}
+
 TEST(Sampler, AnEpochIsEverySampleOnceLessTheRest) {
   Sampler sampler({.size = 11, .batch = 3, .seed = 4});
   EXPECT_EQ(sampler.batches_per_epoch(), 3U);

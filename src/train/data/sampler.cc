@@ -20,13 +20,23 @@ std::vector<std::uint64_t> permutation(std::uint64_t size, std::uint64_t key) {
 
 Sampler::Sampler(const SamplerOptions& options) : options_(options) {
   if (options.batch == 0) throw UserError("a batch needs at least one sample");
-  if (options.batch > options.size) {
+  if (rows() > options.size) {
     throw UserError(
-        fmt::format("a batch of {} is larger than the data set, which has {} samples", options.batch, options.size));
+        fmt::format("a batch of {} is larger than the data set, which has {} samples", rows(), options.size));
   }
 }
 
+void Sampler::line_up() {
+  const std::uint64_t stretch = options_.size / rows();
+  order_.resize(stretch * rows());
+  for (std::uint64_t i = 0; i < order_.size(); ++i) order_[i] = i % rows() * stretch + i / rows();
+}
+
 void Sampler::shuffle() {
+  if (options_.streams) {
+    if (order_.empty()) line_up();
+    return;
+  }
   if (!order_.empty() && (!options_.shuffle || shuffled_epoch_ == position_.epoch)) return;
   if (options_.shuffle) {
     order_ = permutation(options_.size, mix(mix(options_.seed, hash_text("shuffle")), position_.epoch));
@@ -38,7 +48,9 @@ void Sampler::shuffle() {
 }
 
 Sampler::Batch Sampler::next() {
-  if (position_.index + options_.batch > options_.size) position_ = {position_.epoch + 1, 0};
+  const bool is_grouped = options_.parts > 1 || options_.streams;
+  const std::uint64_t end = is_grouped ? options_.size / rows() * rows() : options_.size;
+  if (position_.index + options_.batch > end) position_ = {position_.epoch + 1, 0};
   shuffle();
   const Batch batch = {position_.epoch, std::span(order_).subspan(position_.index, options_.batch)};
   position_.index += options_.batch;

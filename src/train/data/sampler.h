@@ -15,6 +15,10 @@ struct SamplerOptions {
   std::uint64_t batch = 1;  // UserError when larger than the data set
   std::uint64_t seed = 0;
   bool shuffle = true;
+  std::uint64_t parts = 1;  // batches that belong together: an epoch has no incomplete group of them
+  // Row r of a group of batches reads on where row r of the group before has ended: each row has its own stretch of the
+  // data. Instead of shuffling.
+  bool streams = false;
 };
 
 class Sampler {
@@ -34,13 +38,15 @@ class Sampler {
   // The next batch; an incomplete one at the end of an epoch is left out.
   Batch next();
   std::uint64_t batch() const { return options_.batch; }
-  std::uint64_t batches_per_epoch() const { return options_.size / options_.batch; }
+  std::uint64_t batches_per_epoch() const { return options_.size / rows() * options_.parts; }
   // Of the batch that next() will give. A sampler of the same options goes on from there.
   Position position() const { return position_; }
   void seek(Position position);  // UserError when it lies outside the data set
 
  private:
   void shuffle();
+  void line_up();
+  std::uint64_t rows() const { return options_.batch * options_.parts; }
   SamplerOptions options_;
   Position position_;
   std::uint64_t shuffled_epoch_ = 0;  // whose order is in order_, once there is one
