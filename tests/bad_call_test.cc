@@ -83,6 +83,7 @@ TEST(BadCall, Subgraphs) {
   expect_refused("train mlp --steps 1 --initial-granularity 30", "initial_granularity 30");
   expect_refused("train mlp --steps 1 --RL_training_epochs 0", "RL_training_epochs 0");
   expect_refused("train mlp --steps 1 --trial-share 2", "trial_share 2");
+  expect_refused("train mlp --steps 1 --numerics wild", "wild");
 }
 
 TEST(BadCall, BudgetOfAnotherProcess) {

@@ -74,6 +74,9 @@ struct TrainOptions {
   CheckpointingOptions checkpointing;
   // What is done to the graph before it runs: adaptive, off, all, or names with commas between (docs/optimizations.md).
   std::string optimize = "adaptive";
+  // fixed: what the clock decides changes no bit. free: optimizations that differ in rounding may be chosen by time,
+  // too.
+  std::string numerics = "fixed";
   TuningOptions tuning;
   PrecisionOptions precision;
   RecurrentTraining recurrent;

@@ -1,6 +1,7 @@
 // Settings of what Neap does to the pieces of a graph while it runs.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,15 +25,21 @@ struct TuningOptions {
 // What came of it.
 struct TuningReport {
   struct Piece {
-    std::string name;      // the layers that it begins and ends with
-    std::string strategy;  // "nothing", or an optimization
-    std::string bound;     // "compute" or "memory"
-    double ms = 0;         // of a step, when it was last timed; 0: never
+    std::string name;                    // the layers that it begins and ends with
+    std::string strategy;                // "nothing", or an optimization
+    std::string bound;                   // "compute" or "memory"
+    double ms = 0;                       // of a step, when it was last timed; 0: never
+    double roofline = 0;                 // share of it that was reached
+    double bandwidth = 0;                // share of what memory can do that was used
+    std::int64_t transferred_bytes = 0;  // that come from other pieces and go to others
   };
-  int trials = 0;   // of variants that gave the same results
-  int adopted = 0;  // of these: that stayed
-  int changes = 0;  // splits and merges
+  int trials = 0;     // of variants that gave the same results
+  int adopted = 0;    // of these: that stayed
+  int changes = 0;    // splits and merges
+  int drifts = 0;     // times that steps had become slower or faster, and all was tried again
+  int overruled = 0;  // choices of the agent that the clock contradicted
   double spent_ms = 0;
+  double spent_share = 0;             // of the time that all steps took
   std::vector<std::string> rejected;  // optimizations that gave other results
   std::vector<Piece> pieces;          // empty: nothing was tuned
 };

@@ -75,7 +75,9 @@ void add_run_flags(CLI::App& app, TrainFlags& flags) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--bn", flags.bn, "train or frozen")->check(CLI::IsMember({"train", "frozen"}));
   app.add_option("--init", o.init, "weights to start from, a .safetensors file");
-  app.add_option("--numerics", flags.numerics, "fixed")->check(CLI::IsMember({"fixed"}));
+  app.add_option("--numerics", o.numerics,
+                 "fixed, or free: optimizations may be chosen by time though they differ in rounding")
+      ->check(CLI::IsMember({"fixed", "free"}));
   app.add_option("--compute", o.compute, "of products: f32, or bf16 with sums, weights and updates in f32")
       ->check(CLI::IsMember({"f32", "bf16"}));
   app.add_option("--loss", o.loss, "of a model that has none of its own; cross-entropy-channels has classes on axis 1")

@@ -25,6 +25,7 @@ struct Optimization {
   std::string_view makes;  // the op of the nodes that it puts in
   Strategy strategy = Strategy::kCompute;
   bool is_bitwise = false;  // every result keeps its bits
+  double tolerance = 0;     // else: ||error|| / ||gradient|| of each parameter that it may cause
   // The graph after it, or the same graph where there is nothing to do.
   Graph (*apply)(const Graph& graph, const Where& where) = nullptr;
 };

@@ -85,10 +85,17 @@ Json to_json(const RecurrentReport& r) {
 Json to_json(const TuningReport& r) {
   Json pieces = Json::array();
   for (const TuningReport::Piece& p : r.pieces) {
-    pieces.push_back({{"subgraph", p.name}, {"strategy", p.strategy}, {"bound", p.bound}, {"ms", p.ms}});
+    pieces.push_back({{"subgraph", p.name},
+                      {"strategy", p.strategy},
+                      {"bound", p.bound},
+                      {"ms", p.ms},
+                      {"roofline", p.roofline},
+                      {"bandwidth", p.bandwidth},
+                      {"transferred_bytes", p.transferred_bytes}});
   }
-  return {{"trials", r.trials},     {"adopted", r.adopted},   {"changes", r.changes},
-          {"spent_ms", r.spent_ms}, {"rejected", r.rejected}, {"subgraphs", std::move(pieces)}};
+  return {{"trials", r.trials},           {"adopted", r.adopted},     {"changes", r.changes},
+          {"drifts", r.drifts},           {"overruled", r.overruled}, {"spent_ms", r.spent_ms},
+          {"spent_share", r.spent_share}, {"rejected", r.rejected},   {"subgraphs", std::move(pieces)}};
 }
 
 }  // namespace

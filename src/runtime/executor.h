@@ -19,6 +19,7 @@
 #include "runtime/checks.h"
 #include "runtime/gear_source.h"
 #include "runtime/prepare.h"
+#include "runtime/rehearsal.h"
 #include "runtime/trial.h"
 
 namespace neap {
@@ -27,13 +28,6 @@ namespace neap {
 struct InstructionTime {
   std::int64_t begun_ns = 0;
   std::int64_t ended_ns = 0;
-};
-
-// What a call would have changed the state with, or a result of the step, as a hash.
-struct Rehearsed {
-  std::string name;
-  std::uint64_t hash = 0;
-  friend bool operator==(const Rehearsed&, const Rehearsed&) = default;
 };
 
 // Thrown by run(), before anything that stays is changed: tensors whose values the level of the plan cannot hold.
@@ -66,9 +60,11 @@ class Executor {
   // The same, with the milliseconds of every instruction.
   void run_timed(std::vector<double>& ms);
 
-  // A step that changes no state: what it would have changed it with. Inputs must be written before, and again after
-  // it.
-  std::vector<Rehearsed> rehearse();
+  // A step that changes no state: what it would have changed it with, and its results. Inputs must be written before,
+  // and again after it. With `has_sums` two of them can be compared within a tolerance.
+  std::vector<Rehearsed> rehearse(bool has_sums = false);
+  // A whole step, and the same of it.
+  std::vector<Rehearsed> run_noted(bool has_sums = false);
 
   // From now on run() notes when each instruction ran; of the last step.
   void record();
@@ -152,7 +148,10 @@ class Executor {
   void look(const Launch& launch);
   void judge_trial(const Launch& launch);
   void try_out(const Launch& launch);
-  void rehearse_change(const Launch& launch, std::vector<Rehearsed>& out);
+  bool changes_state(const Launch& launch) const;
+  Rehearsed noted(const Launch& launch, bool has_sums) const;
+  void note_results(bool has_sums, std::vector<Rehearsed>& out) const;
+  void launch_without_change(const Launch& launch);
   void run_recorded();
   bool run_again();
   void capture_step();

@@ -1,6 +1,7 @@
 #include "train/pieces.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "graph/op.h"
 #include "observe/ceilings.h"
@@ -13,6 +14,7 @@ Pieces::Pieces(Graph settled, std::vector<const Optimization*> library, const Su
       library_(std::move(library)),
       roofline_(roofline_of(measure_ceilings())),
       costs_(node_costs(settled_, roofline_)),
+      crossing_(crossing_bytes(settled_)),
       tree_(settled_, roofline_, options) {
   for (std::uint32_t i = 0; i < settled_.nodes.size(); ++i) by_name_[settled_.nodes[i].name] = i;
   recut();
@@ -41,6 +43,7 @@ std::string_view Pieces::strategy(int action) const {
 Graph Pieces::rewritten(const Actions& actions) const {
   Graph graph = settled_;
   for (std::size_t l = 0; l < library_.size(); ++l) {
+    if (std::find(actions.begin(), actions.end(), static_cast<int>(l) + 1) == actions.end()) continue;
     Where where;
     for (const Node& node : graph.nodes) {
       const auto at = by_name_.find(node.name);
@@ -66,7 +69,6 @@ Actions Pieces::actions_of(const Graph& graph) const {
   return out;
 }
 
-// What a pass has joined counts where the joined node stands.
 std::vector<double> Pieces::node_ms(const Stepper& stepper, const std::vector<double>& timed) const {
   std::vector<double> out(settled_.nodes.size());
   for (std::size_t i = 0; i < timed.size(); ++i) {
@@ -78,11 +80,13 @@ std::vector<double> Pieces::node_ms(const Stepper& stepper, const std::vector<do
   return out;
 }
 
-std::vector<double> Pieces::ms(const Stepper& stepper, const std::vector<double>& timed) const {
-  const std::vector<double> nodes = node_ms(stepper, timed);
-  std::vector<double> out(size());
-  for (std::size_t i = 0; i < nodes.size(); ++i) out[static_cast<std::size_t>(piece_of_[i])] += nodes[i];
-  return out;
+double Pieces::ms(std::size_t p, const std::vector<double>& node_ms) const {
+  const Subgraph& piece = pieces_[p];
+  return std::accumulate(node_ms.begin() + piece.first, node_ms.begin() + piece.last, 0.0);
+}
+
+std::int64_t Pieces::transferred_bytes(std::size_t p) const {
+  return crossing_[pieces_[p].first] + crossing_[pieces_[p].last];
 }
 
 dqn::State Pieces::state(std::size_t p, double ms, int action) const {
@@ -98,8 +102,8 @@ dqn::State Pieces::state(std::size_t p, double ms, int action) const {
           .strategy = action};
 }
 
-std::vector<std::string> Pieces::observe(const Stepper& stepper, const std::vector<double>& timed) {
-  std::vector<std::string> changes = tree_.observe(node_ms(stepper, timed));
+std::vector<std::string> Pieces::observe(const std::vector<double>& node_ms) {
+  std::vector<std::string> changes = tree_.observe(node_ms);
   if (!changes.empty()) recut();
   return changes;
 }

@@ -25,8 +25,11 @@ class Pieces {
   Pieces& operator=(const Pieces&) = delete;
 
   std::size_t size() const { return pieces_.size(); }
+  std::size_t nodes() const { return settled_.nodes.size(); }
   const std::vector<const Optimization*>& library() const { return library_; }
-  std::string label(std::size_t piece) const { return tree_.label(pieces_[piece]); }
+  const Subgraph& piece(std::size_t p) const { return pieces_[p]; }
+  std::size_t piece_of(std::uint32_t node) const { return static_cast<std::size_t>(piece_of_[node]); }
+  std::string label(std::size_t p) const { return tree_.label(pieces_[p]); }
   std::string_view strategy(int action) const;  // its name
 
   // The settled graph, with these strategies in these pieces.
@@ -34,23 +37,28 @@ class Pieces {
   // What has been done to each piece of a rewritten form: the first of the library that is there.
   Actions actions_of(const Graph& graph) const;
 
-  // Of each piece, from the milliseconds of each instruction of the stepper's plan.
-  std::vector<double> ms(const Stepper& stepper, const std::vector<double>& timed) const;
+  // Milliseconds of each settled node, from those of each instruction of the stepper's plan. What a pass has joined
+  // counts where the joined node stands.
+  std::vector<double> node_ms(const Stepper& stepper, const std::vector<double>& timed) const;
+  // Of a piece.
+  double ms(std::size_t p, const std::vector<double>& node_ms) const;
   // As the agent sees it, when it takes so long.
-  dqn::State state(std::size_t piece, double ms, int action) const;
+  dqn::State state(std::size_t p, double ms, int action) const;
+  // Bytes that are made before it and read in it or later, and the same behind it.
+  std::int64_t transferred_bytes(std::size_t p) const;
 
   // Splits what stays far below its roofline, merges what stays near it; the reasons. After a change there are other
   // pieces.
-  std::vector<std::string> observe(const Stepper& stepper, const std::vector<double>& timed);
+  std::vector<std::string> observe(const std::vector<double>& node_ms);
 
  private:
   void recut();
-  std::vector<double> node_ms(const Stepper& stepper, const std::vector<double>& timed) const;
 
   Graph settled_;
   std::vector<const Optimization*> library_;
   Roofline roofline_;
-  std::vector<NodeCost> costs_;  // of the settled nodes
+  std::vector<NodeCost> costs_;         // of the settled nodes
+  std::vector<std::int64_t> crossing_;  // in front of each
   SubgraphTree tree_;
   std::vector<Subgraph> pieces_;  // the leaves, with what they take at best
   std::vector<int> piece_of_;     // of each settled node

@@ -151,7 +151,9 @@ void Trainer::Impl::run_calls(Stepper& stepper) {
   const SpillCounters before = counters_of(stepper);
   timed_.clear();
   if (setup_.levels) setup_.levels->before(stepper.executor(), run_number());
-  if (steering_.wants_times(stepper, budget()) || (tuner_ && tuner_->wants_times())) {
+  if (tuner_ && tuner_->wants_notes()) {
+    tuner_->run_noted();
+  } else if (steering_.wants_times(stepper, budget()) || (tuner_ && tuner_->wants_times())) {
     stepper.executor().run_timed(timed_);
   } else {
     stepper.executor().run();

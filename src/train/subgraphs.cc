@@ -10,6 +10,7 @@
 #include "neap/error.h"
 #include "optimize/optimization.h"
 #include "optimize/rewrite.h"
+#include "train/median.h"
 #include "train/setup.h"
 
 namespace neap {
@@ -67,18 +68,6 @@ std::vector<double> run_step(Stepper& stepper, const Model& model, const TrainOp
   for (std::size_t i = 0; i < ms.size(); ++i) {
     const Instruction& in = stepper.plan().instructions[i];
     if (is_call(in.action)) out[in.node.index] += ms[i];
-  }
-  return out;
-}
-
-// Of each entry the median over all samples.
-std::vector<double> medians(const std::vector<std::vector<double>>& samples) {
-  std::vector<double> out(samples.front().size());
-  std::vector<double> each(samples.size());
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    for (std::size_t k = 0; k < samples.size(); ++k) each[k] = samples[k][i];
-    std::nth_element(each.begin(), each.begin() + static_cast<std::ptrdiff_t>(each.size() / 2), each.end());
-    out[i] = each[each.size() / 2];
   }
   return out;
 }

@@ -1,12 +1,12 @@
 // Optimizations chosen for each subgraph while training runs. Variants of the step's graph are compiled beside the run;
-// a rehearsal on the batch of a step shows that a variant changes no bit; then it takes turns with what runs, in steps
+// a rehearsal on the batch of a step shows that a variant gives the same; then it takes turns with what runs, in steps
 // that count, and every subgraph is timed. The agent learns from that and chooses, and what it chose is timed once more
-// before it stays. All that this costs is at most a share of the run's steps.
+// before it stays. When steps become slower or faster, all of it begins anew. It costs at most a share of the run.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <future>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -14,13 +14,15 @@
 #include <string_view>
 #include <vector>
 
+#include "train/drift.h"
 #include "train/pieces.h"
 #include "train/setup.h"
+#include "train/strategy_times.h"
 
 namespace neap {
 
 struct TunerOptions {
-  std::vector<const Optimization*> library;  // whose results keep their bits
+  std::vector<const Optimization*> library;
   TuningOptions tuning;
   std::int64_t steps = 0;       // of the run
   bool is_synchronous = false;  // for tests: waits for variants
@@ -31,8 +33,8 @@ struct TunerOptions {
 // settings, whatever the run.
 std::optional<TunerOptions> tuner_options(const TrainOptions& options, const Setup& setup);
 
-// What is done to every step of such a run: the rest of what `optimize` names.
-std::string settled_passes(std::string_view optimize);
+// What is done to every step of such a run: what `options.optimize` names, without that library.
+std::string settled_passes(const TrainOptions& options);
 
 // What it needs of a run.
 struct TunedRun {
@@ -51,7 +53,10 @@ class Tuner {
   // Before a step whose batch is there: who runs it, until the next call. Within `budget` (none: within the arena's
   // addresses).
   Stepper& before(std::optional<std::int64_t> budget);
+  // How that step is to be run: with times of its instructions, or by run_noted().
   bool wants_times() const;
+  bool wants_notes() const { return phase_ == Phase::kRehearsal; }
+  void run_noted();
   // After it: milliseconds, and of every instruction (empty: they were not timed).
   void after(double ms, const std::vector<double>& timed);
 
@@ -64,10 +69,12 @@ class Tuner {
   TuningReport report() const;
 
  private:
-  enum class Phase : std::uint8_t { kWarm, kCompile, kTrial, kWatch };
+  // kRehearsal: the variant has shown what it would do, and the step that counts is to do the same.
+  enum class Phase : std::uint8_t { kWarm, kCompile, kRehearsal, kTrial, kWatch };
+  enum class Purpose : std::uint8_t { kLearn, kChoice, kRepair };
   struct Variant {
     Actions actions;
-    bool is_choice = false;  // of the agent; else it is tried to learn from
+    Purpose purpose = Purpose::kLearn;
     std::shared_ptr<Program> program;
     StateLayout layout;
     Plan plan;
@@ -75,24 +82,45 @@ class Tuner {
   };
   struct Timed {  // by step
     std::vector<double> ms;
-    std::vector<std::vector<double>> pieces;
+    std::vector<std::vector<double>> nodes;
   };
 
+  // tuner.cc: from phase to phase
   void start();
   void begin();
+  void align();
   void next();
-  void compile(Actions actions, bool is_choice);
+  void rest();
+  void give_up();
+  void compile(Actions actions, Purpose purpose);
   Variant make(const Actions& actions) const;
   void deploy(std::int64_t most);
-  bool agrees();
-  void reject(const std::vector<std::string>& differing);
+  void begin_trial();
+  void watch(const std::vector<double>& timed);
+  void feel(double ms);
+  bool can_afford() const;
+  void spend(double ms);
+
+  // tuner_rehearsal.cc: whether a variant gives the same
+  void rehearse();
+  void compare();
+  void prove();
+  void reject(const std::set<int>& wrong, const std::string& why);
+  void repair(std::int64_t most);
+  double allowed_error() const;
+  std::set<int> used(const Actions& actions) const;
+  std::set<int> suspects() const;
+
+  // tuner_choice.cc: what is tried, learnt and chosen
+  std::optional<Actions> untried();
   void judge();
   void learn(const std::vector<double>& old, const std::vector<double>& fresh);
+  std::optional<double> known(std::size_t piece, int action) const;
+  int choice_for(std::size_t piece, double now_ms);
   void choose();
   void settle(double old_ms, double fresh_ms);
-  void watch(const std::vector<double>& timed);
-  bool can_afford() const;
-  bool is_rejected(const Actions& actions) const;
+  void adopt(std::unique_ptr<Stepper> stepper);
+
   std::string text_of(const Actions& actions) const;
 
   TunedRun run_;
@@ -105,24 +133,37 @@ class Tuner {
   std::unique_ptr<Stepper> adopted_;  // null: the run's own
   std::unique_ptr<Stepper> trial_;
   std::unique_ptr<Stepper> retired_;  // of the last step, to which somebody may still hold on
+  Stepper* running_ = nullptr;
   Actions current_actions_;
   Variant candidate_;
   std::future<Variant> compiling_;
-  std::vector<Actions> to_try_;
-  std::vector<std::map<int, double>> known_;  // of each piece: milliseconds by action
-  Timed old_, fresh_;                         // of a trial
-  std::set<int> rejected_;                    // actions that gave other results
+
+  StrategyTimes times_;
+  std::vector<std::set<int>> tried_;        // of each piece, since the last cut
+  Timed old_, fresh_;                       // of a trial
+  std::int64_t turn_ = 0;                   // of it
+  std::vector<double> node_ms_;             // when last looked at
+  std::vector<Rehearsed> promised_, done_;  // of a rehearsal
+  std::set<int> proven_;                    // actions that gave what the settled step gives
+  std::set<int> rejected_;                  // that did not
+  std::set<std::string> refused_;           // numerics of choices that were not worth it
+
+  Drift drift_;
+  std::array<double, 3> last_ms_{};  // of the last steps
+  double expected_ms_ = 0;           // of a step
+  std::int64_t calm_until_ = 0;      // step
+  int idle_drifts_ = 0;              // after which nothing was adopted
+  int looks_ = 0;                    // steps to come that are timed, before something is tried
+
   std::vector<double> warm_ms_;
-  double step_ms_ = 0;     // what a step takes, before anything was tried
+  double elapsed_ms_ = 0;
   double compile_ms_ = 0;  // of the last variant
   double spent_ms_ = 0;
+  double unpaid_ms_ = 0;  // of that: since something was adopted
   std::int64_t step_ = 0;
-  std::int64_t turn_ = 0;
-  Stepper* running_ = nullptr;
-  std::vector<double> last_ms_;  // of each piece
   std::vector<std::string> log_;
   std::string note_;
-  int trials_ = 0, adoptions_ = 0, changes_ = 0;
+  int trials_ = 0, adoptions_ = 0, changes_ = 0, drifts_ = 0, overruled_ = 0;
 };
 
 }  // namespace neap

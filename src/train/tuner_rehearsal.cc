@@ -1,53 +1,110 @@
-// Whether a variant gives the same bits, and what becomes of one that does not.
+// Whether a variant gives the same as what runs, and what becomes of one that does not.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "core/clock.h"
 #include "train/tuner.h"
 
 namespace neap {
 
-// The same batch through both, without a change of state.
-bool Tuner::agrees() {
+// The batch of the coming step through the variant, without a change of state.
+void Tuner::rehearse() {
   const auto start = Clock::now();
-  const auto rehearse = [&](Stepper& stepper) {
-    run_.put_in(stepper);
-    std::map<std::string, std::uint64_t> out;
-    for (Rehearsed& each : stepper.executor().rehearse()) out[std::move(each.name)] = each.hash;
-    return out;
-  };
-  const auto wanted = rehearse(current());
-  const auto got = rehearse(*trial_);
-  spent_ms_ += ms_since(start);
-  if (wanted == got) return true;
-  std::vector<std::string> differing;
-  for (const auto& [name, hash] : wanted) {
-    if (const auto other = got.find(name); other == got.end() || other->second != hash) differing.push_back(name);
-  }
-  reject(differing);
-  return false;
+  run_.put_in(*trial_);
+  promised_ = trial_->executor().rehearse(allowed_error() > 0);
+  spend(ms_since(start));
+  phase_ = Phase::kRehearsal;
 }
 
-// The settled graph is what is right: where it differs from what runs, that was wrong, and stops here.
-void Tuner::reject(const std::vector<std::string>& differing) {
-  const bool is_settled =
-      std::all_of(candidate_.actions.begin(), candidate_.actions.end(), [](int action) { return action == 0; });
-  std::set<int> wrong;
-  for (const int action : is_settled ? current_actions_ : candidate_.actions) wrong.insert(action);
-  std::string names;
-  for (const int action : wrong) {
-    if (action == 0) continue;
-    rejected_.insert(action);
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", pieces_->strategy(action));
+void Tuner::run_noted() { done_ = running_->executor().run_noted(allowed_error() > 0); }
+
+std::set<int> Tuner::used(const Actions& actions) const {
+  std::set<int> out(actions.begin(), actions.end());
+  out.erase(0);
+  return out;
+}
+
+// What either side may add to the error of the other.
+double Tuner::allowed_error() const {
+  std::set<int> all = used(candidate_.actions);
+  all.merge(used(current_actions_));
+  double out = 0;
+  for (const int action : all) out += options_.library[static_cast<std::size_t>(action) - 1]->tolerance;
+  return out;
+}
+
+void Tuner::compare() {
+  const double allowed = allowed_error();
+  std::map<std::string_view, const Rehearsed*> promised;
+  for (const Rehearsed& each : promised_) promised[each.name] = &each;
+  double worst = 0;
+  std::string first;
+  int others = -1;
+  for (const Rehearsed& each : done_) {
+    const auto at = promised.find(each.name);
+    const bool is_same = at != promised.end() && at->second->hash == each.hash;
+    const double error = at == promised.end() ? 1 : relative_error(each, *at->second);
+    if (is_same || (allowed > 0 && error <= allowed)) continue;
+    if (others++ < 0) first = each.name;
+    worst = std::max(worst, error);
   }
-  log_.push_back(fmt::format("optimization {} gives other results ({} and {} others); it is left out from now on",
-                             names, differing.empty() ? "?" : differing.front(),
-                             std::max<std::size_t>(1, differing.size()) - 1));
+  if (others < 0) {
+    prove();
+    ++trials_;
+    return begin_trial();
+  }
+  const std::string size = allowed > 0 ? fmt::format(", off by {:.1e} where {:.1e} is allowed", worst, allowed) : "";
+  reject(suspects(), fmt::format("gives other results ('{}' and {} others{})", first, others, size));
+}
+
+// Where the two sides differ and one of them is known to be right, so is the other.
+void Tuner::prove() {
+  const auto is_right = [&](int action) { return action == 0 || proven_.contains(action); };
+  for (std::size_t p = 0; p < candidate_.actions.size(); ++p) {
+    const int was = current_actions_[p];
+    const int is = candidate_.actions[p];
+    if (was == is) continue;
+    if (is_right(was)) proven_.insert(is);
+    if (is_right(is)) proven_.insert(was);
+  }
+  proven_.erase(0);
+}
+
+// Of both sides, those that have not been seen to give what the settled step gives.
+std::set<int> Tuner::suspects() const {
+  std::set<int> all = used(candidate_.actions);
+  all.merge(used(current_actions_));
+  std::set<int> out;
+  std::ranges::set_difference(all, proven_, std::inserter(out, out.end()));
+  return out.empty() ? all : out;
+}
+
+// The settled step is what is right: if a suspect is part of what runs, that stops too.
+void Tuner::reject(const std::set<int>& wrong, const std::string& why) {
+  std::string names;
+  for (const int action : wrong) names += fmt::format("{}{}", names.empty() ? "" : " or ", pieces_->strategy(action));
+  rejected_.insert(wrong.begin(), wrong.end());
+  log_.push_back(fmt::format("optimization {} {}; it is left out from now on", names, why));
   note_ = log_.back();
-  if (!is_settled) return;
-  adopted_ = std::move(trial_);
-  current_actions_ = candidate_.actions;
+  const std::set<int> here = used(current_actions_);
+  const bool runs = std::any_of(wrong.begin(), wrong.end(), [&](int action) { return here.contains(action); });
+  if (!runs) return give_up();
+  if (used(candidate_.actions).empty() && trial_) return adopt(std::move(trial_));
+  rest();
+  compile(Actions(pieces_->size(), 0), Purpose::kRepair);
+}
+
+// The settled step takes over, whatever it costs.
+void Tuner::repair(std::int64_t most) {
+  if (candidate_.plan.peak_bytes > most) {
+    log_.emplace_back("the step without it does not fit into the budget: it goes on as it was");
+    note_ = log_.back();
+    return rest();
+  }
+  adopt(std::make_unique<Stepper>(run_.base.shape(), candidate_.program, candidate_.plan, candidate_.layout,
+                                  run_.device, run_.arena, nullptr));
 }
 
 }  // namespace neap

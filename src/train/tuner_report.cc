@@ -20,8 +20,8 @@ void check(const TuningOptions& o, const Graph& graph) {
 }
 
 // One graph runs all the time, once a step; everything is stored, nothing is carried from batch to batch, and nobody
-// writes down or repeats what each step did. Recurrent layers have an agent of their own, which learns from steps of one
-// kind.
+// writes down or repeats what each step did. Recurrent layers have an agent of their own, which learns from steps of
+// one kind.
 bool is_tuned(const TrainOptions& o, const Setup& setup) {
   const bool has_one_shape = o.lengths == "fixed" && o.length_schedule.empty();
   const bool is_kept = o.decisions.empty() && o.replay.empty() && !o.trace;
@@ -33,6 +33,11 @@ bool is_tuned(const TrainOptions& o, const Setup& setup) {
   });
   return o.optimize == "adaptive" && o.compute == "f32" && o.device == "cpu" && o.reservation.empty() &&
          !o.own_kernels && has_one_shape && is_one_run && is_kept && stores_all && !has_gears;
+}
+
+// Fixed numerics: nothing that the clock decides changes a bit.
+bool is_choice(const Optimization& each, const TrainOptions& options) {
+  return each.is_bitwise || options.numerics == "free";
 }
 
 }  // namespace
@@ -51,16 +56,16 @@ std::optional<TunerOptions> tuner_options(const TrainOptions& options, const Set
   for (const Optimization* each : chosen_optimizations(options.optimize)) {
     const bool is_here =
         std::any_of(nodes.begin(), nodes.end(), [&](const Node& node) { return node.op->name == each->makes; });
-    if (each->is_bitwise && is_here) out.library.push_back(each);
+    if (is_choice(*each, options) && is_here) out.library.push_back(each);
   }
   if (out.library.empty()) return std::nullopt;
   return out;
 }
 
-std::string settled_passes(std::string_view optimize) {
+std::string settled_passes(const TrainOptions& options) {
   std::string out;
-  for (const Optimization* each : chosen_optimizations(optimize)) {
-    if (!each->is_bitwise) out += fmt::format("{}{}", out.empty() ? "" : ",", each->name);
+  for (const Optimization* each : chosen_optimizations(options.optimize)) {
+    if (!is_choice(*each, options)) out += fmt::format("{}{}", out.empty() ? "" : ",", each->name);
   }
   return out.empty() ? "off" : out;
 }
@@ -80,15 +85,23 @@ TuningReport Tuner::report() const {
   TuningReport out{.trials = trials_,
                    .adopted = adoptions_,
                    .changes = changes_,
+                   .drifts = drifts_,
+                   .overruled = overruled_,
                    .spent_ms = spent_ms_,
+                   .spent_share = elapsed_ms_ > 0 ? spent_ms_ / elapsed_ms_ : 0,
                    .rejected = {},
                    .pieces = {}};
   for (const int action : rejected_) out.rejected.emplace_back(pieces_->strategy(action));
-  for (std::size_t p = 0; p < last_ms_.size(); ++p) {
+  for (std::size_t p = 0; pieces_ && p < pieces_->size(); ++p) {
+    const double ms = pieces_->ms(p, node_ms_);
+    const dqn::State state = pieces_->state(p, ms, current_actions_[p]);
     out.pieces.push_back({.name = pieces_->label(p),
                           .strategy = std::string(pieces_->strategy(current_actions_[p])),
-                          .bound = pieces_->state(p, last_ms_[p], 0).is_compute_bound ? "compute" : "memory",
-                          .ms = last_ms_[p]});
+                          .bound = state.is_compute_bound ? "compute" : "memory",
+                          .ms = ms,
+                          .roofline = state.share,
+                          .bandwidth = state.bandwidth,
+                          .transferred_bytes = pieces_->transferred_bytes(p)});
   }
   return out;
 }

@@ -14,7 +14,7 @@ void Trainer::Impl::make_tuner() {
   if (!options) return;
   const auto settled = [this] {
     TrainOptions rest = options_;
-    rest.optimize = settled_passes(options_.optimize);
+    rest.optimize = settled_passes(options_);
     return build_training(setup_.spec, rest, setup_.variants[static_cast<std::size_t>(setup_.shape.variant)]);
   };
   const auto put_in = [this](Stepper& stepper) {
