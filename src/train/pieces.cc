@@ -2,16 +2,18 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "graph/op.h"
 #include "observe/ceilings.h"
+#include "optimize/rewrite.h"
 #include "train/subgraphs.h"
 
 namespace neap {
 
-Pieces::Pieces(Graph settled, std::vector<const Optimization*> library, const SubgraphOptions& options)
+Pieces::Pieces(Graph settled, std::vector<Way> ways, const SubgraphOptions& options)
     : settled_(std::move(settled)),
-      library_(std::move(library)),
+      ways_(std::move(ways)),
       roofline_(roofline_of(measure_ceilings())),
       costs_(node_costs(settled_, roofline_)),
       crossing_(crossing_bytes(settled_)),
@@ -36,46 +38,76 @@ void Pieces::recut() {
   }
 }
 
-std::string_view Pieces::strategy(int action) const {
-  return action == 0 ? "nothing" : library_[static_cast<std::size_t>(action) - 1]->name;
-}
-
+// In the order of the library.
 Graph Pieces::rewritten(const Actions& actions) const {
+  std::vector<const Optimization*> passes;
+  for (const Optimization& each : optimizations()) passes.push_back(&each);
+  for (const Way& way : ways_) {
+    for (const Optimization* each : way.passes) {
+      if (std::find(passes.begin(), passes.end(), each) == passes.end()) passes.push_back(each);
+    }
+  }
   Graph graph = settled_;
-  for (std::size_t l = 0; l < library_.size(); ++l) {
-    if (std::find(actions.begin(), actions.end(), static_cast<int>(l) + 1) == actions.end()) continue;
+  for (const Optimization* pass : passes) {
+    std::vector<bool> has(size());
+    for (std::size_t p = 0; p < size(); ++p) {
+      const auto& chosen = way(actions[p]).passes;
+      has[p] = std::find(chosen.begin(), chosen.end(), pass) != chosen.end();
+    }
+    if (std::find(has.begin(), has.end(), true) == has.end()) continue;
     Where where;
     for (const Node& node : graph.nodes) {
       const auto at = by_name_.find(node.name);
       const int piece = at == by_name_.end() ? -1 : piece_of_[at->second];
-      const bool is_chosen = piece >= 0 && actions[static_cast<std::size_t>(piece)] == static_cast<int>(l) + 1;
-      where.push_back(is_chosen ? piece : -1);
+      where.push_back(piece >= 0 && has[static_cast<std::size_t>(piece)] ? piece : -1);
     }
-    graph = library_[l]->apply(graph, where);
+    graph = pass->apply(graph, where);
   }
   return graph;
 }
 
 Actions Pieces::actions_of(const Graph& graph) const {
+  const std::vector<NodeId> there = counterparts(settled_, graph);
+  std::vector<std::set<std::string_view>> made(size());  // ops that were not there before
+  for (std::uint32_t i = 0; i < there.size(); ++i) {
+    const std::string_view op = graph.at(there[i]).op->name;
+    if (op != settled_.nodes[i].op->name) made[piece_of(i)].insert(op);
+  }
   Actions out(size());
-  for (const Node& node : graph.nodes) {
-    const auto at = by_name_.find(node.name);
-    if (at == by_name_.end()) continue;
-    int& action = out[static_cast<std::size_t>(piece_of_[at->second])];
-    for (std::size_t l = 0; l < library_.size() && action == 0; ++l) {
-      if (library_[l]->makes == node.op->name) action = static_cast<int>(l) + 1;
+  for (std::size_t p = 0; p < size(); ++p) {
+    for (std::size_t w = 0; w < ways_.size(); ++w) {
+      const auto& passes = ways_[w].passes;
+      const bool is_here = std::all_of(passes.begin(), passes.end(),
+                                       [&](const Optimization* each) { return made[p].contains(each->makes); });
+      if (is_here && passes.size() > way(out[p]).passes.size()) out[p] = static_cast<int>(w);
     }
   }
   return out;
 }
 
+const std::vector<NodeId>& Pieces::counterparts_in(const Stepper& stepper) const {
+  if (known_[1].program == stepper.program()) std::swap(known_[0], known_[1]);
+  if (known_[0].program != stepper.program()) {
+    known_[1] = std::move(known_[0]);
+    known_[0] = {stepper.program(), counterparts(settled_, stepper.graph())};
+  }
+  return known_[0].counterparts;
+}
+
 std::vector<double> Pieces::node_ms(const Stepper& stepper, const std::vector<double>& timed) const {
-  std::vector<double> out(settled_.nodes.size());
+  constexpr double kLeastMs = 1e-9;  // of what takes nothing at best
+  const std::vector<NodeId>& there = counterparts_in(stepper);
+  std::vector<double> took(stepper.graph().nodes.size());
   for (std::size_t i = 0; i < timed.size(); ++i) {
     const Instruction& in = stepper.plan().instructions[i];
-    if (!is_call(in.action)) continue;
-    const auto at = by_name_.find(stepper.graph().at(in.node).name);
-    if (at != by_name_.end()) out[at->second] += timed[i];
+    if (is_call(in.action)) took[in.node.index] += timed[i];
+  }
+  std::vector<double> best(took.size());
+  for (std::size_t i = 0; i < there.size(); ++i) best[there[i].index] += costs_[i].best_ms() + kLeastMs;
+  std::vector<double> out(settled_.nodes.size());
+  for (std::size_t i = 0; i < there.size(); ++i) {
+    const std::uint32_t at = there[i].index;
+    out[i] = took[at] * (costs_[i].best_ms() + kLeastMs) / best[at];
   }
   return out;
 }

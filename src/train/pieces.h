@@ -2,43 +2,44 @@
 // leaves of its tree; what a strategy for each piece makes of it, and what each piece took.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "optimize/optimization.h"
 #include "policy/dqn/agent.h"
 #include "subgraph/subgraph.h"
 #include "train/stepper.h"
+#include "train/ways.h"
 
 namespace neap {
 
-using Actions = std::vector<int>;  // one a piece: 0 nothing, i + 1 the i-th of the library
+using Actions = std::vector<int>;  // one a piece: which of the ways
 
 class Pieces {
  public:
   // UserError: the options are wrong.
-  Pieces(Graph settled, std::vector<const Optimization*> library, const SubgraphOptions& options);
+  Pieces(Graph settled, std::vector<Way> ways, const SubgraphOptions& options);
   Pieces(const Pieces&) = delete;
   Pieces& operator=(const Pieces&) = delete;
 
   std::size_t size() const { return pieces_.size(); }
   std::size_t nodes() const { return settled_.nodes.size(); }
-  const std::vector<const Optimization*>& library() const { return library_; }
+  const std::vector<Way>& ways() const { return ways_; }
   const Subgraph& piece(std::size_t p) const { return pieces_[p]; }
   std::size_t piece_of(std::uint32_t node) const { return static_cast<std::size_t>(piece_of_[node]); }
   std::string label(std::size_t p) const { return tree_.label(pieces_[p]); }
-  std::string_view strategy(int action) const;  // its name
+  const Way& way(int action) const { return ways_[static_cast<std::size_t>(action)]; }
 
   // The settled graph, with these strategies in these pieces.
   Graph rewritten(const Actions& actions) const;
-  // What has been done to each piece of a rewritten form: the first of the library that is there.
+  // What has been done to each piece of a rewritten form.
   Actions actions_of(const Graph& graph) const;
 
   // Milliseconds of each settled node, from those of each instruction of the stepper's plan. What a pass has joined
-  // counts where the joined node stands.
+  // counts for each by what it takes at best.
   std::vector<double> node_ms(const Stepper& stepper, const std::vector<double>& timed) const;
   // Of a piece.
   double ms(std::size_t p, const std::vector<double>& node_ms) const;
@@ -53,9 +54,10 @@ class Pieces {
 
  private:
   void recut();
+  const std::vector<NodeId>& counterparts_in(const Stepper& stepper) const;
 
   Graph settled_;
-  std::vector<const Optimization*> library_;
+  std::vector<Way> ways_;
   Roofline roofline_;
   std::vector<NodeCost> costs_;         // of the settled nodes
   std::vector<std::int64_t> crossing_;  // in front of each
@@ -63,6 +65,12 @@ class Pieces {
   std::vector<Subgraph> pieces_;  // the leaves, with what they take at best
   std::vector<int> piece_of_;     // of each settled node
   std::map<std::string, std::uint32_t, std::less<>> by_name_;
+  // Of each settled node, in the last two forms that were asked for.
+  struct Known {
+    std::shared_ptr<const Program> program;
+    std::vector<NodeId> counterparts;
+  };
+  mutable std::array<Known, 2> known_;
 };
 
 }  // namespace neap

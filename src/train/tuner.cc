@@ -22,12 +22,20 @@ constexpr std::size_t kRounds = 4;        // steps of each side in a trial
 constexpr std::int64_t kCalm = 32;        // steps after a drift in which there is no other; twice as many each time
 constexpr double kStartMs = 100;          // what it takes about to measure the roofline and to cut the step into pieces
 
+// Without the first, which is to do nothing.
+std::vector<Strategy> strategies_of(const std::vector<Way>& ways) {
+  std::vector<Strategy> out;
+  for (std::size_t i = 1; i < ways.size(); ++i) out.push_back(ways[i].strategy);
+  return out;
+}
+
 }  // namespace
 
 Tuner::Tuner(TunedRun run, TunerOptions options)
     : run_(std::move(run)),
       options_(std::move(options)),
-      agent_(options_.library, {.training_epochs = options_.tuning.rl_training_epochs, .seed = options_.seed}),
+      ways_(ways_of(options_.library)),
+      agent_(strategies_of(ways_), {.training_epochs = options_.tuning.rl_training_epochs, .seed = options_.seed}),
       base_program_(run_.base.program()),
       base_plan_(run_.base.plan()) {}
 
@@ -39,12 +47,13 @@ std::vector<std::string> Tuner::take_log() { return std::exchange(log_, {}); }
 
 std::string Tuner::take_note() { return std::exchange(note_, {}); }
 
-// A rehearsal is a step that trains nothing; what compiles beside the run takes cores from it.
+// A rehearsal is a step that trains nothing; what compiles beside the run takes cores from it; and a variant may turn
+// out to be slower, by a step in all.
 bool Tuner::can_afford() const {
   const auto left = static_cast<double>(std::max<std::int64_t>(0, options_.steps - step_));
   const double all_ms = elapsed_ms_ + left * expected_ms_;
   const double first_ms = pieces_ ? compile_ms_ : kStartMs;
-  return spent_ms_ + expected_ms_ + first_ms <= options_.tuning.trial_share * all_ms;
+  return spent_ms_ + 2 * expected_ms_ + first_ms <= options_.tuning.trial_share * all_ms;
 }
 
 void Tuner::spend(double ms) {
@@ -57,7 +66,7 @@ void Tuner::start() {
   phase_ = Phase::kWatch;
   if (!can_afford()) return;
   const auto began = Clock::now();
-  pieces_ = std::make_unique<Pieces>(run_.settled(), options_.library, options_.tuning.subgraphs);
+  pieces_ = std::make_unique<Pieces>(run_.settled(), ways_, options_.tuning.subgraphs);
   node_ms_.assign(pieces_->nodes(), 0);
   align();
   looks_ = kFirstLooks;

@@ -105,26 +105,32 @@ class Tuner {
   void rehearse();
   void compare();
   void prove();
-  void reject(const std::set<int>& wrong, const std::string& why);
+  void reject(const std::set<const Optimization*>& wrong, const std::string& why);
   void repair(std::int64_t most);
   double allowed_error() const;
-  std::set<int> used(const Actions& actions) const;
-  std::set<int> suspects() const;
+  using Passes = std::set<const Optimization*>;
+  Passes used(const Actions& actions) const;
+  Passes suspects() const;
+  bool is_rejected(int action) const;
+  bool is_proven(int action) const;
 
   // tuner_choice.cc: what is tried, learnt and chosen
   std::optional<Actions> untried();
   void judge();
   void learn(const std::vector<double>& old, const std::vector<double>& fresh);
   std::optional<double> known(std::size_t piece, int action) const;
+  double predicted_ms(const Actions& actions) const;
   int choice_for(std::size_t piece, double now_ms);
   void choose();
   void settle(double old_ms, double fresh_ms);
+  void go_on();
   void adopt(std::unique_ptr<Stepper> stepper);
 
   std::string text_of(const Actions& actions) const;
 
   TunedRun run_;
   TunerOptions options_;
+  std::vector<Way> ways_;
   std::unique_ptr<Pieces> pieces_;  // null: nothing has been tried yet
   dqn::Agent agent_;
   std::shared_ptr<const Program> base_program_;  // where the state lies: a compiling thread reads it
@@ -144,8 +150,8 @@ class Tuner {
   std::int64_t turn_ = 0;                   // of it
   std::vector<double> node_ms_;             // when last looked at
   std::vector<Rehearsed> promised_, done_;  // of a rehearsal
-  std::set<int> proven_;                    // actions that gave what the settled step gives
-  std::set<int> rejected_;                  // that did not
+  Passes proven_;                           // that gave what the settled step gives
+  Passes rejected_;                         // that did not
   std::set<std::string> refused_;           // numerics of choices that were not worth it
 
   Drift drift_;

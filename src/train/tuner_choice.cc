@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kWorthwhile = 0.01;  // of a piece's time, or of a step's
 constexpr double kAsGood = 1.02;      // of the best time: the clock cannot tell them apart
+constexpr double kClear = 0.95;       // of a step's time: so much faster that the rest can wait
 
 }  // namespace
 
@@ -22,22 +23,24 @@ std::optional<double> Tuner::known(std::size_t p, int action) const {
 }
 
 // Of each piece an action that was never timed there, the agent's if it is one. First what runs is compared with the
-// settled step; then, of actions whose results nobody has seen yet, one at a time: so it is clear which one is wrong.
+// settled step; then, of passes whose results nobody has seen yet, one at a time: so it is clear which one is wrong.
 std::optional<Actions> Tuner::untried() {
   Actions out = current_actions_;
-  const std::set<int> here = used(current_actions_);
+  const Passes here = used(current_actions_);
   const bool is_right = std::ranges::includes(proven_, here);
-  std::optional<int> unseen;
+  const Optimization* first = nullptr;  // that is seen in this trial for the first time
   for (std::size_t p = 0; p < pieces_->size(); ++p) {
     std::vector<int> wishes = {agent_.choose(pieces_->state(p, pieces_->ms(p, node_ms_), current_actions_[p]))};
-    for (int action = 0; action <= static_cast<int>(options_.library.size()); ++action) wishes.push_back(action);
+    for (int action = 0; action < static_cast<int>(ways_.size()); ++action) wishes.push_back(action);
     for (const int action : wishes) {
-      const bool is_seen = action == 0 || proven_.contains(action) || here.contains(action) ||
-                           (is_right && unseen.value_or(action) == action);
       const bool is_new = action != current_actions_[p] && !tried_[p].contains(action) && !known(p, action);
-      if (!is_new || !is_seen || rejected_.contains(action)) continue;
+      if (!is_new || is_rejected(action)) continue;
+      Passes unseen = used({action});
+      std::erase_if(unseen, [&](const auto* each) { return proven_.contains(each) || here.contains(each); });
+      const bool is_alone = unseen.size() == 1 && (first == nullptr || unseen.contains(first));
+      if (!unseen.empty() && !(is_right && is_alone)) continue;
+      if (!unseen.empty()) first = *unseen.begin();
       out[p] = action;
-      if (action != 0 && !proven_.contains(action) && !here.contains(action)) unseen = action;
       break;
     }
   }
@@ -53,6 +56,7 @@ void Tuner::judge() {
   if (candidate_.purpose == Purpose::kChoice) return settle(old_ms, fresh_ms);
   log_.push_back(
       fmt::format("tried {}: {:.2f} ms a step where {:.2f} is usual", text_of(candidate_.actions), fresh_ms, old_ms));
+  if (fresh_ms < kClear * old_ms) return choose();
   next();
 }
 
@@ -80,38 +84,47 @@ void Tuner::learn(const std::vector<double>& old, const std::vector<double>& fre
 int Tuner::choice_for(std::size_t p, double now_ms) {
   int best = current_actions_[p];
   double best_ms = now_ms;
-  for (int action = 0; action <= static_cast<int>(options_.library.size()); ++action) {
+  for (int action = 0; action < static_cast<int>(ways_.size()); ++action) {
     const auto ms = known(p, action);
-    if (!ms || rejected_.contains(action) || *ms >= best_ms) continue;
+    if (!ms || is_rejected(action) || *ms >= best_ms) continue;
     best = action;
     best_ms = *ms;
   }
   const int wish = agent_.choose(pieces_->state(p, now_ms, current_actions_[p]));
   const auto wish_ms = known(p, wish);
-  const bool agrees = wish_ms && !rejected_.contains(wish) && *wish_ms <= kAsGood * best_ms;
+  const bool agrees = wish_ms && !is_rejected(wish) && *wish_ms <= kAsGood * best_ms;
   if (!agrees) ++overruled_;
   const int out = agrees ? wish : best;
   return known(p, out).value_or(now_ms) < (1 - kWorthwhile) * now_ms ? out : current_actions_[p];
 }
 
-// A step of it is made and timed if it promises to give back what that takes.
+// By what was measured of them. What was not counts as it is now.
+double Tuner::predicted_ms(const Actions& actions) const {
+  double out = 0;
+  for (std::size_t p = 0; p < pieces_->size(); ++p) {
+    const double now_ms = known(p, current_actions_[p]).value_or(0);
+    out += known(p, actions[p]).value_or(now_ms);
+  }
+  return out;
+}
+
+// A step of it is made and timed if it promises to give back what that takes. What was just tried, if it is about as
+// good, has been made and compared already.
 void Tuner::choose() {
   Actions chosen = current_actions_;
-  double now_ms = 0;
-  double then_ms = 0;
   for (std::size_t p = 0; p < pieces_->size(); ++p) {
-    const auto here_ms = known(p, current_actions_[p]);
-    if (!here_ms) continue;  // nothing was tried
-    chosen[p] = choice_for(p, *here_ms);
-    now_ms += *here_ms;
-    then_ms += known(p, chosen[p]).value_or(*here_ms);
+    if (const auto ms = known(p, current_actions_[p])) chosen[p] = choice_for(p, *ms);
   }
-  const bool is_timed_once_more = trial_ && chosen == candidate_.actions;
+  const double now_ms = predicted_ms(current_actions_);
+  const bool is_as_good = trial_ && predicted_ms(candidate_.actions) <= kAsGood * predicted_ms(chosen);
+  if (trial_ && (is_as_good || !can_afford())) chosen = candidate_.actions;
+  const bool is_made = trial_ && chosen == candidate_.actions;
+  const double then_ms = predicted_ms(chosen);
   const auto left = static_cast<double>(std::max<std::int64_t>(0, options_.steps - step_));
-  const double cost_ms = is_timed_once_more ? 0 : expected_ms_ + compile_ms_;
+  const double cost_ms = is_made ? 0 : expected_ms_ + compile_ms_;
   const bool promises = then_ms < (1 - kWorthwhile) * now_ms && (now_ms - then_ms) * left > unpaid_ms_ + cost_ms;
   if (chosen == current_actions_ || !promises) return rest();
-  if (is_timed_once_more) {
+  if (is_made) {
     candidate_.purpose = Purpose::kChoice;
     return begin_trial();
   }
@@ -130,7 +143,7 @@ void Tuner::settle(double old_ms, double fresh_ms) {
                              fresh_ms, old_ms, is_better ? "it stays" : "not worth it, all stays as it was"));
   if (!is_better) {
     refused_.insert(candidate_.program->numerics_id);
-    return rest();
+    return go_on();
   }
   note_ = log_.back();
   node_ms_ = medians(fresh_.nodes);
@@ -139,6 +152,13 @@ void Tuner::settle(double old_ms, double fresh_ms) {
   idle_drifts_ = 0;
   ++adoptions_;
   adopt(std::move(trial_));
+  go_on();
+}
+
+// There may be more that nobody has seen.
+void Tuner::go_on() {
+  if (untried()) return next();
+  rest();
 }
 
 void Tuner::adopt(std::unique_ptr<Stepper> stepper) {

@@ -20,18 +20,31 @@ void Tuner::rehearse() {
 
 void Tuner::run_noted() { done_ = running_->executor().run_noted(allowed_error() > 0); }
 
-std::set<int> Tuner::used(const Actions& actions) const {
-  std::set<int> out(actions.begin(), actions.end());
-  out.erase(0);
+Tuner::Passes Tuner::used(const Actions& actions) const {
+  Passes out;
+  for (const int action : actions) {
+    const auto& passes = ways_[static_cast<std::size_t>(action)].passes;
+    out.insert(passes.begin(), passes.end());
+  }
   return out;
+}
+
+bool Tuner::is_rejected(int action) const {
+  const auto& passes = ways_[static_cast<std::size_t>(action)].passes;
+  return std::any_of(passes.begin(), passes.end(), [&](const auto* each) { return rejected_.contains(each); });
+}
+
+bool Tuner::is_proven(int action) const {
+  const auto& passes = ways_[static_cast<std::size_t>(action)].passes;
+  return std::all_of(passes.begin(), passes.end(), [&](const auto* each) { return proven_.contains(each); });
 }
 
 // What either side may add to the error of the other.
 double Tuner::allowed_error() const {
-  std::set<int> all = used(candidate_.actions);
+  Passes all = used(candidate_.actions);
   all.merge(used(current_actions_));
   double out = 0;
-  for (const int action : all) out += options_.library[static_cast<std::size_t>(action) - 1]->tolerance;
+  for (const Optimization* each : all) out += each->tolerance;
   return out;
 }
 
@@ -61,35 +74,34 @@ void Tuner::compare() {
 
 // Where the two sides differ and one of them is known to be right, so is the other.
 void Tuner::prove() {
-  const auto is_right = [&](int action) { return action == 0 || proven_.contains(action); };
   for (std::size_t p = 0; p < candidate_.actions.size(); ++p) {
     const int was = current_actions_[p];
     const int is = candidate_.actions[p];
-    if (was == is) continue;
-    if (is_right(was)) proven_.insert(is);
-    if (is_right(is)) proven_.insert(was);
+    if (was == is || (!is_proven(was) && !is_proven(is))) continue;
+    proven_.merge(used({was, is}));
   }
-  proven_.erase(0);
 }
 
 // Of both sides, those that have not been seen to give what the settled step gives.
-std::set<int> Tuner::suspects() const {
-  std::set<int> all = used(candidate_.actions);
+Tuner::Passes Tuner::suspects() const {
+  Passes all = used(candidate_.actions);
   all.merge(used(current_actions_));
-  std::set<int> out;
-  std::ranges::set_difference(all, proven_, std::inserter(out, out.end()));
+  Passes out = all;
+  std::erase_if(out, [&](const auto* each) { return proven_.contains(each); });
   return out.empty() ? all : out;
 }
 
 // The settled step is what is right: if a suspect is part of what runs, that stops too.
-void Tuner::reject(const std::set<int>& wrong, const std::string& why) {
+void Tuner::reject(const Passes& wrong, const std::string& why) {
   std::string names;
-  for (const int action : wrong) names += fmt::format("{}{}", names.empty() ? "" : " or ", pieces_->strategy(action));
+  for (const Optimization* each : options_.library) {
+    if (wrong.contains(each)) names += fmt::format("{}{}", names.empty() ? "" : " or ", each->name);
+  }
   rejected_.insert(wrong.begin(), wrong.end());
   log_.push_back(fmt::format("optimization {} {}; it is left out from now on", names, why));
   note_ = log_.back();
-  const std::set<int> here = used(current_actions_);
-  const bool runs = std::any_of(wrong.begin(), wrong.end(), [&](int action) { return here.contains(action); });
+  const Passes here = used(current_actions_);
+  const bool runs = std::any_of(wrong.begin(), wrong.end(), [&](const auto* each) { return here.contains(each); });
   if (!runs) return give_up();
   if (used(candidate_.actions).empty() && trial_) return adopt(std::move(trial_));
   rest();

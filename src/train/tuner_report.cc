@@ -76,7 +76,7 @@ std::string Tuner::text_of(const Actions& actions) const {
   for (const int action : actions) ++count[action];
   std::string out;
   for (const auto& [action, pieces] : count) {
-    out += fmt::format("{}{} in {}", out.empty() ? "" : ", ", pieces_->strategy(action), pieces);
+    out += fmt::format("{}{} in {}", out.empty() ? "" : ", ", pieces_->way(action).name, pieces);
   }
   return out + fmt::format(" of {} subgraphs", actions.size());
 }
@@ -91,12 +91,14 @@ TuningReport Tuner::report() const {
                    .spent_share = elapsed_ms_ > 0 ? spent_ms_ / elapsed_ms_ : 0,
                    .rejected = {},
                    .pieces = {}};
-  for (const int action : rejected_) out.rejected.emplace_back(pieces_->strategy(action));
+  for (const Optimization* each : options_.library) {
+    if (rejected_.contains(each)) out.rejected.emplace_back(each->name);
+  }
   for (std::size_t p = 0; pieces_ && p < pieces_->size(); ++p) {
     const double ms = pieces_->ms(p, node_ms_);
     const dqn::State state = pieces_->state(p, ms, current_actions_[p]);
     out.pieces.push_back({.name = pieces_->label(p),
-                          .strategy = std::string(pieces_->strategy(current_actions_[p])),
+                          .strategy = pieces_->way(current_actions_[p]).name,
                           .bound = state.is_compute_bound ? "compute" : "memory",
                           .ms = ms,
                           .roofline = state.share,
