@@ -40,7 +40,8 @@ class Bench {
     options_.threads = threads;
     setup_ = make_setup(open_model(model), options_);
     TrainOptions rest = options_;
-    rest.optimize = settled_passes(options_);
+    const auto tuned = tuner_options();
+    rest.optimize = settled_passes(options_.optimize, tuned ? tuned->library : std::vector<const Optimization*>{});
     settled_ = build_training(setup_.spec, rest, setup_.variants[0]);
     arena_ = setup_.device->make_arena(4 * setup_.plan.peak_bytes, false);
     arena_->resize(arena_->capacity());

@@ -81,7 +81,7 @@ if(NOT NEAP_CHECKED)
 endif()
 
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
-foreach(script check_house setup)
+foreach(script check_house setup check_demands)
   add_test(NAME scripts.${script} COMMAND ${Python3_EXECUTABLE} -B ${script}_test.py WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/scripts)
   set_tests_properties(scripts.${script} PROPERTIES LABELS null TIMEOUT 60)
 endforeach()

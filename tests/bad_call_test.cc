@@ -119,6 +119,14 @@ TEST(BadCall, ABudgetThatFallsBelowTheMinimumIsSaidAndTrainingGoesOn) {
   EXPECT_NE(o.out.find("\"step\":4"), std::string::npos) << o.out;
 }
 
+TEST(BadCall, Parts) {
+  expect_refused("train mlp --accumulate 0", "--accumulate '0'");
+  expect_refused("train mlp --accumulate some", "--accumulate 'some'");
+  expect_refused("train mlp --accumulate 2x", "--accumulate '2x'");
+  expect_refused("train mlp --accumulate auto --budget 50%", "--accumulate auto");
+  expect_refused("fit mlp --accumulate auto --budget 1GiB", "--accumulate auto");
+}
+
 TEST(BadCall, Agent) {
   expect_refused("train mlp --every 1", "every 1");
   expect_refused("train mlp --every two", "--every");

@@ -20,17 +20,26 @@ TEST(ProfileProgram, PrintsTheTreeOfSubgraphs) {
       ++ceilings;
       EXPECT_GT(line["gflops"], 0);
       EXPECT_GT(line["bytes_per_second"]["memory"], 0);
+      EXPECT_TRUE(line["clock_mhz"].contains("source"));
     }
   }
   EXPECT_EQ(ceilings, 1);
   EXPECT_GE(layers.size(), 4U);
   ASSERT_GE(pieces.size(), 7U);  // two cuts deep
   EXPECT_EQ(pieces[0]["depth"], 0);
+  EXPECT_GE(pieces[0]["memory_bytes"]["value"], 0);  // this net fits into a large cache
+  for (const char* rate : {"l1_hit_rate", "l2_hit_rate", "l3_hit_rate"}) {
+    ASSERT_TRUE(pieces[0][rate].contains("value")) << rate;
+    EXPECT_GE(pieces[0][rate]["value"], 0) << rate;
+    EXPECT_LE(pieces[0][rate]["value"], 1) << rate;
+  }
   int nodes = 0;
   double ms = 0;
   for (const Json& piece : pieces) {
     EXPECT_TRUE(piece["bound"] == "compute" || piece["bound"] == "memory");
     EXPECT_GE(piece["roofline"], 0);
+    EXPECT_TRUE(piece["memory_bytes"]["source"] == "hw" || piece["memory_bytes"]["source"] == "modelled");
+    EXPECT_GE(piece["memory_utilisation"], 0);
     if (!piece["leaf"]) continue;
     nodes += piece["nodes"].get<int>();
     ms += piece["ms"].get<double>();

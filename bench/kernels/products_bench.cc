@@ -1,4 +1,5 @@
-// Times linear layers, attention and what surrounds them, at the sizes of gpt-mini (batch 8): best of several runs.
+// Times linear layers, attention and what surrounds them, at the sizes of gpt-mini (batch 8) and bert-mini (batch 16):
+// best of several runs.
 //   OMP_NUM_THREADS=2 build/bench/products_bench [part of a name]
 #include <fmt/format.h>
 
@@ -116,8 +117,13 @@ std::vector<Case> all_cases() {
   add_linear(all, 384, 1536);
   add_linear(all, 1536, 384);
   add_linear(all, 384, 256);
+  add_linear(all, 256, 768);
+  add_linear(all, 256, 256);
+  add_linear(all, 256, 1024);
+  add_linear(all, 1024, 256);
   add_attention(all, 8, 6, 256, 64, kCausal);
   add_attention(all, 8, 6, 256, 64, {});
+  add_attention(all, 16, 4, 128, 64, {});
   add_attention(all, 1, 12, 1024, 64, kCausal);
   const TensorType targets = {DType::kI32, {2048}};
   all.push_back({"softmax 2048x256", "softmax", {f32({2048, 256})}});

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whole training steps of a built-in model in eager PyTorch on the CPU: forward, backward, AdamW, f32.
+"""Whole training steps of a built-in model in PyTorch on the CPU: forward, backward, AdamW; f32 and eager unless told otherwise.
 
   torch_step.py gpt-mini --batch 8 --steps 10 --json
   LD_PRELOAD=malloc_peak.so torch_step.py gpt-mini --batch 8 --steps 4 --memory --json
@@ -58,6 +58,8 @@ def main():
     p.add_argument("--onednn", choices=("on", "off"), default="on")
     p.add_argument("--flush-denormal", action="store_true")
     p.add_argument("--checkpoint", action="store_true", help="torch.utils.checkpoint on every block")
+    p.add_argument("--compile", action="store_true", help="torch.compile")
+    p.add_argument("--bf16", action="store_true", help="products in bf16, by autocast")
     p.add_argument("--memory", action="store_true")
     p.add_argument("--json", action="store_true")
     a = p.parse_args()
@@ -75,6 +77,7 @@ def main():
     if a.channels_last:
         model = model.to(memory_format=torch.channels_last)
     opt = adamw(model, a.adamw)
+    forward = torch.compile(model) if a.compile else model
 
     ms, loss = [], None
     for step in range(1 - a.warmup, a.steps + 1):
@@ -84,7 +87,8 @@ def main():
         if heap and step == 1:
             heap.reset()
         begin = time.perf_counter()
-        out = model(x, y)
+        with torch.autocast("cpu", torch.bfloat16, enabled=a.bf16):
+            out = forward(x, y)
         out.backward()
         opt.step()
         opt.zero_grad(set_to_none=True)

@@ -54,8 +54,9 @@ struct TrainOptions {
   std::string data = "synthetic";
   std::string eval;  // a data set or a split ("test"); empty: none
   std::int64_t steps = 100;
-  std::int64_t batch = 0;              // 0: the model's own
-  std::int64_t accumulate = 1;         // parts of equal size that a batch is computed in; gradients are their mean
+  std::int64_t batch = 0;  // 0: the model's own
+  // Parts of equal size that a batch is computed in; gradients are their mean. 0: as few as the budget needs.
+  std::int64_t accumulate = 1;
   bool accumulate_batch_norm = false;  // allow that batch norm sees parts only
   // Recurrent layers go on where the batch before has ended; batches are then consecutive pieces of the data.
   bool carry_state = false;
@@ -179,6 +180,7 @@ struct Summary {
   std::string policy;
   std::int64_t steps = 0;
   std::int64_t batch = 0;
+  std::int64_t parts = 1;  // that a batch is computed in
   std::optional<std::int64_t> budget_bytes;
   std::int64_t peak_bytes = 0;
   std::int64_t store_all_bytes = 0;

@@ -11,6 +11,7 @@
 #include "neap/error.h"
 #include "remat/from_graph.h"
 #include "remat/problem_json.h"
+#include "train/parts.h"
 #include "train/setup.h"
 
 namespace neap {
@@ -77,7 +78,8 @@ void print_people(const PlanReport& r, const std::vector<std::string>& advice) {
 
 // The model's training step as an abstract problem, with the budget as it was asked for.
 void write_problem(const PlanCommand& c) {
-  const Setup setup = make_setup(open_noted_model(c.flags.options.model), c.flags.options);
+  const auto model = open_noted_model(c.flags.options.model);
+  const Setup setup = make_setup(model, with_settled_parts(model, c.flags.options));
   remat::Problem problem = remat::problem_of(setup.program->graph, setup.program->costs);
   problem.budget = setup.budget.value_or(setup.store_all_bytes);
   AtomicFile file(c.problem_out);

@@ -24,7 +24,18 @@ void print_row(const LayerReport& l) {
              ms > 0 ? static_cast<double>(l.traffic_bytes) / ms * 1e-6 : 0.0, human_bytes(l.saved_bytes), l.bound);
 }
 
-void print_ceilings(const Ceilings& c, JsonLines& json) {
+Json to_json(const Reading& reading) {
+  return reading.source == Source::kAbsent
+             ? Json{{"source", "absent"}}
+             : Json{{"value", reading.value}, {"source", std::string(name(reading.source))}};
+}
+
+std::string percent(const Reading& reading) {
+  return reading.source == Source::kAbsent ? "-" : fmt::format("{:.0f}", 100 * reading.value);
+}
+
+void print_ceilings(const SubgraphProfile& profile, JsonLines& json) {
+  const Ceilings& c = profile.ceilings;
   Json bandwidth = Json::object();
   std::string text;
   for (const CacheCeiling& cache : c.caches) {
@@ -32,19 +43,24 @@ void print_ceilings(const Ceilings& c, JsonLines& json) {
     text += fmt::format(", {} {:.0f}", cache.name, cache.bytes_per_second * 1e-9);
   }
   bandwidth["memory"] = c.bytes_per_second;
-  json.line({{"ceilings", true}, {"gflops", c.gflops}, {"bytes_per_second", bandwidth}});
+  json.line({{"ceilings", true},
+             {"gflops", c.gflops},
+             {"bytes_per_second", bandwidth},
+             {"clock_mhz", to_json(profile.clock_mhz)}});
   if (json.is_stdout()) return;
-  fmt::print("\nat best {:.0f} GFLOP/s; GB/s: memory {:.0f}{}\n", c.gflops, c.bytes_per_second * 1e-9, text);
+  fmt::print("\nat best {:.0f} GFLOP/s; GB/s: memory {:.0f}{}; core clock {:.0f} MHz ({})\n", c.gflops,
+             c.bytes_per_second * 1e-9, text, profile.clock_mhz.value, name(profile.clock_mhz.source));
 }
 
 // The tree of subgraphs: time, share of the roofline, what bounds it, what was done to it and what that gained.
 void print_tree(const SubgraphProfile& profile, JsonLines& json) {
-  print_ceilings(profile.ceilings, json);
+  print_ceilings(profile, json);
   if (!json.is_stdout()) {
-    fmt::print("{:<56} {:>6} {:>9} {:>9} {:<8} {:>9} {}\n", "subgraph", "nodes", "ms", "roofline", "bound by",
-               "gained ms", "strategies");
+    fmt::print("{:<56} {:>6} {:>9} {:>9} {:<8} {:>14} {:>12} {:>9} {}\n", "subgraph", "nodes", "ms", "roofline",
+               "bound by", "L1/L2/L3 hit %", "memory GB/s", "gained ms", "strategies");
   }
   for (const SubgraphRow& row : profile.rows) {
+    const double memory_rate = row.ms > 0 ? row.memory.memory_bytes.value / row.ms * 1e3 : 0;
     json.line({{"subgraph", row.name},
                {"depth", row.depth},
                {"leaf", row.is_leaf},
@@ -52,12 +68,23 @@ void print_tree(const SubgraphProfile& profile, JsonLines& json) {
                {"ms", row.ms},
                {"roofline", row.share},
                {"bound", row.bound},
+               {"l1_hit_rate", to_json(row.memory.l1_hit_rate)},
+               {"l2_hit_rate", to_json(row.memory.l2_hit_rate)},
+               {"l3_hit_rate", to_json(row.memory.l3_hit_rate)},
+               {"memory_bytes", to_json(row.memory.memory_bytes)},
+               {"memory_utilisation", memory_rate / profile.ceilings.bytes_per_second},
                {"strategies", row.strategies},
                {"gained_ms", row.gained_ms}});
     if (json.is_stdout()) continue;
-    const std::string name = std::string(2 * static_cast<std::size_t>(row.depth), ' ') + row.name;
-    fmt::print("{:<56} {:>6} {:>9.2f} {:>7.0f} % {:<8} {:>9.2f} {}\n", name, row.nodes, row.ms, 100 * row.share,
-               row.bound, row.gained_ms, row.strategies.empty() ? "-" : row.strategies);
+    const std::string label = std::string(2 * static_cast<std::size_t>(row.depth), ' ') + row.name;
+    const std::string hits = fmt::format("{}/{}/{}", percent(row.memory.l1_hit_rate), percent(row.memory.l2_hit_rate),
+                                         percent(row.memory.l3_hit_rate));
+    fmt::print("{:<56} {:>6} {:>9.2f} {:>7.0f} % {:<8} {:>14} {:>12.1f} {:>9.2f} {}\n", label, row.nodes, row.ms,
+               100 * row.share, row.bound, hits, memory_rate * 1e-9, row.gained_ms,
+               row.strategies.empty() ? "-" : row.strategies);
+  }
+  if (!json.is_stdout() && !profile.rows.empty()) {
+    fmt::print("hit rates and memory traffic: {}\n", name(profile.rows.front().memory.memory_bytes.source));
   }
   for (const std::string& line : profile.log) {
     json.line({{"change", line}});

@@ -50,8 +50,9 @@ void check_save_path(const std::string& path) {
 void print_start(const Trainer& trainer, Progress& progress) {
   const Summary s = trainer.summary();
   const PlanReport p = trainer.plan();
-  progress.note(fmt::format("{} on {}, batch {}: {} of state, {} with everything stored, arena {}", s.model, s.device,
-                            s.batch, human_bytes(s.state_bytes), human_bytes(s.store_all_bytes),
+  const std::string parts = s.parts > 1 ? fmt::format(" in {} parts", s.parts) : "";
+  progress.note(fmt::format("{} on {}, batch {}{}: {} of state, {} with everything stored, arena {}", s.model, s.device,
+                            s.batch, parts, human_bytes(s.state_bytes), human_bytes(s.store_all_bytes),
                             human_bytes(p.arena_bytes)));
   if (trainer.step() > 0) progress.note(fmt::format("goes on after step {}", trainer.step()));
 }

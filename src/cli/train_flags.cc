@@ -2,17 +2,30 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "core/bytes.h"
+#include "device/cpu/bf16.h"
 #include "neap/error.h"
 #include "train/schedule.h"
 
 namespace neap {
 namespace {
+
+// 0: auto.
+std::int64_t parts_of(const std::string& text) {
+  if (text == "auto") return 0;
+  std::int64_t parts = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parts);
+  if (error != std::errc{} || end != text.data() + text.size() || parts < 1) {
+    throw UserError(fmt::format("--accumulate '{}': take a number of parts from 1 on, or auto", text));
+  }
+  return parts;
+}
 
 void add_model_flags(CLI::App& app, TrainOptions& o) {
   app.add_option("MODEL", o.model, "a built-in model, with parameters where wanted (lstm-lm:hidden=1024), or FILE.onnx")
@@ -20,8 +33,10 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
   app.add_option("--data", o.data,
                  "fashion-mnist, IDX/NPY/NPZ files (A=X.npy,B=Y.npy by name), a text or token file, or synthetic");
   app.add_option("--batch", o.batch, "samples a step")->check(CLI::PositiveNumber);
-  app.add_option("--accumulate", o.accumulate, "parts in which a batch is computed; gradients are their mean")
-      ->check(CLI::PositiveNumber);
+  app.add_option_function<std::string>(
+         "--accumulate", [&o](const std::string& text) { o.accumulate = parts_of(text); },
+         "parts in which a batch is computed, gradients are their mean; auto: as few as the budget needs")
+      ->type_name("INT|auto");
   app.add_flag("--accumulate-batch-norm", o.accumulate_batch_norm, "let batch norm see parts of a batch");
   app.add_flag("--carry-state", o.carry_state, "recurrent layers go on where the batch before has ended");
   app.add_option("--length", o.length, "time steps of a language model")->check(CLI::PositiveNumber);
@@ -222,6 +237,10 @@ void TrainFlags::finish() {
     options.recurrent.learnt = read_text("--recurrent-policy", made_here);
   }
   if (!bn.empty()) options.frozen_batch_norm = bn == "frozen";
+  if (options.compute == "bf16" && options.device == "cpu" && !has_bf16_products()) {
+    fmt::print(stderr,
+               "neap: bf16 products are emulated on this CPU (it has no AVX512_BF16): right, but slower than f32\n");
+  }
 }
 
 }  // namespace neap

@@ -14,12 +14,25 @@ struct CounterReading {
   std::uint64_t instructions = 0;
   std::uint64_t cache_references = 0;  // of the last level
   std::uint64_t cache_misses = 0;
+  std::uint64_t l1_reads = 0;  // 0: this processor does not tell
+  std::uint64_t l1_misses = 0;
 
   friend CounterReading operator-(const CounterReading& a, const CounterReading& b) {
     return {.cycles = a.cycles - b.cycles,
             .instructions = a.instructions - b.instructions,
             .cache_references = a.cache_references - b.cache_references,
-            .cache_misses = a.cache_misses - b.cache_misses};
+            .cache_misses = a.cache_misses - b.cache_misses,
+            .l1_reads = a.l1_reads - b.l1_reads,
+            .l1_misses = a.l1_misses - b.l1_misses};
+  }
+  CounterReading& operator+=(const CounterReading& b) {
+    cycles += b.cycles;
+    instructions += b.instructions;
+    cache_references += b.cache_references;
+    cache_misses += b.cache_misses;
+    l1_reads += b.l1_reads;
+    l1_misses += b.l1_misses;
+    return *this;
   }
 };
 
@@ -35,8 +48,9 @@ class HardwareCounters {
 
  private:
   HardwareCounters() = default;
-  std::vector<int> groups_;  // a file descriptor a thread
-  std::vector<int> files_;   // all of them
+  std::vector<int> groups_;     // a file descriptor a thread
+  std::vector<int> l1_groups_;  // the same of the L1 cache, which not every processor has
+  std::vector<int> files_;      // all of them
 };
 
 // Sizes of the data caches, from the system; 0 where it does not say.

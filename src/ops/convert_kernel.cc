@@ -4,9 +4,9 @@
 #include <array>
 
 #include "core/bytes.h"
-#include "device/cpu/vmath_simd.h"
 #include "device/geared_kernel.h"
 #include "neap/error.h"
+#include "ops/cast/cast_simd.h"
 
 namespace neap {
 namespace {
@@ -16,10 +16,15 @@ constexpr std::size_t kMost = 32;     // inputs or outputs of a call
 
 class Conversion {
  public:
-  Conversion(const OpCall& call, DeviceKind device) : is_cuda_(device == DeviceKind::kCuda) {
+  Conversion(const OpCall& call, const OpCall& inner, DeviceKind device) : is_cuda_(device == DeviceKind::kCuda) {
     require(call.inputs.size() <= kMost && call.outputs.size() <= kMost, "a call has few tensors");
-    for (const auto& t : call.inputs) inputs_.push_back(t && t->dtype == DType::kBF16 ? t->elements() : -1);
-    for (const TensorType& t : call.outputs) outputs_.push_back(t.dtype == DType::kBF16 ? t.elements() : -1);
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+      const auto& t = call.inputs[i];
+      inputs_.push_back(t && !(*t == *inner.inputs[i]) ? t->elements() : -1);
+    }
+    for (std::size_t i = 0; i < call.outputs.size(); ++i) {
+      outputs_.push_back(call.outputs[i] == inner.outputs[i] ? -1 : call.outputs[i].elements());
+    }
   }
 
   // Beside that of the kernel inside.
@@ -64,11 +69,11 @@ class Conversion {
   }
   void widen(const std::byte* from, float* to, std::int64_t n, Stream& stream) const {
     if (is_cuda_) return widen_cuda(from, to, n, stream);
-    vmath_table().from_bf16(reinterpret_cast<const std::uint16_t*>(from), to, n);
+    widen_cpu(from, to, n);
   }
   void narrow(const float* from, std::byte* to, std::int64_t n, Stream& stream) const {
     if (is_cuda_) return narrow_cuda(from, to, n, stream);
-    vmath_table().to_bf16(from, reinterpret_cast<std::uint16_t*>(to), n);
+    narrow_cpu(from, to, n);
   }
 
   bool is_cuda_;
@@ -135,11 +140,24 @@ OpCall widened(const OpCall& call) {
   return out;
 }
 
-std::shared_ptr<Kernel> converting_kernel(const OpCall& call, std::shared_ptr<Kernel> inner, DeviceKind device) {
-  if (auto geared = std::dynamic_pointer_cast<GearedKernel>(inner)) {
-    return std::make_shared<GearedConvertingKernel>(Conversion(call, device), std::move(geared));
+void widen_cpu(const std::byte* from, float* to, std::int64_t n) { cast_table().bf16_to_f32(from, to, n); }
+void narrow_cpu(const float* from, std::byte* to, std::int64_t n) { cast_table().f32_to_bf16(from, to, n); }
+
+std::shared_ptr<Kernel> converting_kernel(const OpCall& call, const PrepareWide& prepare, DeviceKind device) {
+  if (device == DeviceKind::kCpu) {
+    if (auto chunked = chunked_kernel(call, prepare)) return chunked;
   }
-  return std::make_shared<ConvertingKernel>(Conversion(call, device), std::move(inner));
+  const OpCall wide = widened(call);
+  return converting_between(call, wide, prepare(wide), device);
+}
+
+std::unique_ptr<Kernel> converting_between(const OpCall& call, const OpCall& inner_call, std::shared_ptr<Kernel> inner,
+                                           DeviceKind device) {
+  Conversion conversion(call, inner_call, device);
+  if (auto geared = std::dynamic_pointer_cast<GearedKernel>(inner)) {
+    return std::make_unique<GearedConvertingKernel>(std::move(conversion), std::move(geared));
+  }
+  return std::make_unique<ConvertingKernel>(std::move(conversion), std::move(inner));
 }
 
 }  // namespace neap

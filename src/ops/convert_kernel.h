@@ -14,8 +14,21 @@ bool is_native(const OpCall& call);
 // bf16 as f32.
 OpCall widened(const OpCall& call);
 
-// `inner` was prepared for widened(call).
-std::shared_ptr<Kernel> converting_kernel(const OpCall& call, std::shared_ptr<Kernel> inner, DeviceKind device);
+// Gives a kernel for widened(call), or for a piece of it. On the CPU, elements that do not depend on each other are
+// taken some at a time, so that what is widened stays in the caches.
+using PrepareWide = std::function<std::shared_ptr<Kernel>(const OpCall& call)>;
+std::shared_ptr<Kernel> converting_kernel(const OpCall& call, const PrepareWide& prepare, DeviceKind device);
+
+// Around a kernel for `inner_call`: what is bf16 in `call` and f32 there is converted, the rest handed on.
+std::unique_ptr<Kernel> converting_between(const OpCall& call, const OpCall& inner_call, std::shared_ptr<Kernel> inner,
+                                           DeviceKind device);
+
+// convert_chunks.cc: the kernel that works some elements at a time; null where an element needs others.
+std::shared_ptr<Kernel> chunked_kernel(const OpCall& call, const PrepareWide& prepare);
+
+// On all threads.
+void widen_cpu(const std::byte* from, float* to, std::int64_t n);
+void narrow_cpu(const float* from, std::byte* to, std::int64_t n);
 
 // On CUDA.
 [[gnu::weak]] void widen_cuda(const std::byte* from, float* to, std::int64_t n, Stream& stream);

@@ -25,7 +25,10 @@ std::shared_ptr<Kernel> prepare_cpu_kernel(const OpCall& call, std::string_view 
     if (auto* kernel = std::get_if<std::unique_ptr<Kernel>>(&prepared)) return std::move(*kernel);
     reasons += fmt::format("; {}: {}", entry.name, std::get<Declined>(prepared).why);
   }
-  if (is_mixed) return converting_kernel(call, prepare_cpu_kernel(widened(call), named), DeviceKind::kCpu);
+  if (is_mixed) {
+    return converting_kernel(
+        call, [&](const OpCall& wide) { return prepare_cpu_kernel(wide, named); }, DeviceKind::kCpu);
+  }
   throw InternalError(fmt::format("no CPU kernel for {}{}", call.op->name, reasons));
 }
 

@@ -97,6 +97,7 @@ struct Link {
   double read_bytes_per_ms = 0;
   double lead = 1;               // transfers are placed as if they took this many times as long: room for delays
   std::int64_t room_bytes = -1;  // outside of the arena; negative: there is enough
+  double host_ms_per_byte = 0;   // that calls lose to each byte moved: copies and checksums on the cores they run on
   friend bool operator==(const Link&, const Link&) = default;
 };
 

@@ -15,6 +15,7 @@ Simulation simulate(const Plan& plan, const Costs& costs, const Link& link) {
     double& end = done[in.slot.index];
     if (in.action == Action::kSpillBegin || in.action == Action::kFetchBegin) {
       const double ms = transfer_ms(link, in.action, bytes);
+      out.ms += static_cast<double>(bytes) * link.host_ms_per_byte;
       end = channel_free = std::max(channel_free, out.ms) + ms;
       out.transfer_ms += ms;
       if (in.action == Action::kSpillBegin) out.spilled_bytes += bytes;

@@ -166,13 +166,7 @@ std::string AdaptivePolicy::learnt() const {
   return out.str();
 }
 
-Plan AdaptivePolicy::smallest(const PlanningProblem& problem) const {
-  const PlanningProblem exact{problem.graph, problem.costs, problem.link, problem.layout};
-  Plan recomputes = oracle_policy().smallest(exact);
-  if (!has_more(problem)) return recomputes;
-  Plan joint = joint_smallest(problem, may_spill_);
-  return joint.peak_bytes < recomputes.peak_bytes ? joint : recomputes;
-}
+Plan AdaptivePolicy::smallest(const PlanningProblem& problem) const { return joint_smallest(problem, may_spill_); }
 
 std::optional<Plan> AdaptivePolicy::first(const PlanningProblem& problem, std::int64_t budget) const {
   const Recompute r(problem);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "device/device.h"
 #include "graph/op.h"
@@ -88,6 +89,44 @@ TEST_F(Adaptive, SpillsAndComputesAgainTogether) {
   }
   EXPECT_TRUE(does_both);
   EXPECT_LE(policy.smallest(problem()).peak_bytes, oracle_policy().smallest(problem()).peak_bytes);
+}
+
+// Whatever a run may do, the oracle's plan is the fastest of all: what others are measured against.
+TEST_F(Adaptive, IsMeasuredAgainstAllMeansTogether) {
+  const StoredLevels levels = fixed_levels(program_.graph, precision::Level::kInt8);
+  const std::int64_t budget = share(0.45);
+  for (const bool has_levels : {false, true}) {
+    PlanningProblem p = problem();
+    p.link = {.write_bytes_per_ms = 3e4, .read_bytes_per_ms = 3e4};
+    if (has_levels) p.levels = &levels;
+    const auto ms_of = [&](const std::optional<Plan>& any) {
+      return any ? simulate(*any, p.costs, p.link).ms : std::numeric_limits<double>::infinity();
+    };
+    const std::optional<Plan> plan = make_policy("oracle", {}, true)->within(p, budget);
+    ASSERT_TRUE(plan);
+    EXPECT_LE(plan->peak_bytes, budget);
+    EXPECT_FALSE(validate(*plan, program_.graph, program_.costs));
+    const double best = ms_of(plan);
+    EXPECT_LE(best, ms_of(AdaptivePolicy({}, "", true).within(p, budget)) * 1.0001);
+    EXPECT_LE(best, ms_of(oracle_policy().within(problem(), budget)) * 1.0001);
+    EXPECT_LE(best, ms_of(spill_policy().within(p, budget)) * 1.0001);
+  }
+}
+
+// Bytes on the way cost the cores that move them: with enough of that, computing again is faster than any link.
+TEST_F(Adaptive, KnowsThatTransfersCostTheCores) {
+  PlanningProblem p = problem();
+  p.link = {.write_bytes_per_ms = 1e7, .read_bytes_per_ms = 1e7};
+  const std::int64_t budget = share(0.5);
+  const AdaptivePolicy policy({}, "", true);
+  const Plan free = *policy.within(p, budget);
+  const Simulation alone = simulate(free, p.costs, p.link);
+  ASSERT_GT(alone.spilled_bytes, 0);
+  p.link.host_ms_per_byte = 1e-6;
+  const Simulation charged = simulate(free, p.costs, p.link);
+  EXPECT_GE(charged.ms, alone.ms + 1e-6 * static_cast<double>(alone.spilled_bytes));  // out, and some back
+  p.link.host_ms_per_byte = 1;
+  EXPECT_EQ(simulate(*policy.within(p, budget), p.costs, p.link).spilled_bytes, 0);
 }
 
 std::size_t encodings_of(const Plan& plan) {

@@ -9,24 +9,28 @@ namespace neap {
 namespace {
 
 // For all the budgets that are tried together; about a microsecond each.
-constexpr OracleEffort kEffort = {.search = 240'000, .starts = 40'000};
-
-// Of what lies between the budget and keeping everything, in percent: recomputation fits the tensors into the budget
-// plus this much, and the other means make up for it.
-constexpr int kShares[] = {15, 30, 50, 75};
+constexpr OracleEffort kQuick = {.search = 240'000, .starts = 40'000};
+constexpr OracleEffort kLong = {.search = 1'500'000, .starts = 200'000};
+constexpr int kFewShares[] = {15, 30, 50, 75};
+constexpr int kManyShares[] = {5, 10, 15, 20, 30, 40, 50, 60, 75, 90};
 
 PlanningProblem without_levels(const PlanningProblem& p) { return {p.graph, p.costs, p.link, p.layout, nullptr}; }
 
 class Joint {
  public:
-  Joint(const PlanningProblem& problem, std::int64_t budget, double best_ms, bool may_spill)
-      : p_(problem), exact_(without_levels(problem)), budget_(budget), best_ms_(best_ms), may_spill_(may_spill) {}
+  Joint(const PlanningProblem& problem, std::int64_t budget, double best_ms, bool may_spill, const JointEffort& effort)
+      : p_(problem),
+        exact_(without_levels(problem)),
+        budget_(budget),
+        best_ms_(best_ms),
+        may_spill_(may_spill),
+        effort_(effort) {}
 
   std::optional<TimedPlan> run() {
-    OracleSearch exact(exact_, kEffort);
+    OracleSearch exact(exact_, effort_.each);
     try_bases(exact, exact.kept());
     if (p_.levels != nullptr) {
-      OracleSearch rounded(p_, kEffort);
+      OracleSearch rounded(p_, effort_.each);
       try_bases(rounded, exact.kept());
       if (const std::optional<Candidate> found = rounded.fastest(budget_)) offer(rounded.recompute(), *found);
     }
@@ -37,7 +41,7 @@ class Joint {
   void try_bases(OracleSearch& search, const Candidate& kept) {
     offer(search.recompute(), kept);
     const std::int64_t missing = std::max<std::int64_t>(0, kept.footprint.bytes - budget_);
-    for (const int share : kShares) {
+    for (const int share : effort_.shares) {
       const std::optional<Candidate> found = search.fastest(budget_ + missing / 100 * share);
       if (found) offer(search.recompute(), *found);
     }
@@ -68,6 +72,7 @@ class Joint {
   std::int64_t budget_;
   double best_ms_;
   bool may_spill_;
+  const JointEffort& effort_;
   std::optional<TimedPlan> best_;
 };
 
@@ -75,18 +80,23 @@ Plan smaller(Plan a, Plan b) { return a.peak_bytes < b.peak_bytes ? std::move(a)
 
 }  // namespace
 
+const JointEffort kJointWhileRunning = {kQuick, kFewShares};
+const JointEffort kJointThorough = {kLong, kManyShares};
+
 std::optional<TimedPlan> joint_within(const PlanningProblem& problem, std::int64_t budget, double best_ms,
-                                      bool may_spill) {
-  return Joint(problem, budget, best_ms, may_spill).run();
+                                      bool may_spill, const JointEffort& effort) {
+  return Joint(problem, budget, best_ms, may_spill, effort).run();
 }
 
 Plan joint_smallest(const PlanningProblem& problem, bool may_spill) {
-  OracleSearch search(problem, kEffort);
+  Plan recomputes = oracle_policy().smallest(without_levels(problem));
+  if (!may_spill && problem.levels == nullptr) return recomputes;
+  OracleSearch search(problem, kQuick);
   const Recompute& r = search.recompute();
   const auto least = [&](const Candidate& base) {
     return may_spill ? SpillSearch(problem, decisions_of(r, base.retention)).smallest() : plan_of(r, base.retention);
   };
-  return smaller(least(search.kept()), least(search.smallest()));
+  return smaller(smaller(least(search.kept()), least(search.smallest())), std::move(recomputes));
 }
 
 }  // namespace neap

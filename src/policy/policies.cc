@@ -17,9 +17,14 @@ struct Entry {
 };
 
 constexpr Entry kPolicies[] = {
-    {"oracle", oracle_policy}, {"store-all", store_all_policy}, {"every-layer", every_layer_policy},
-    {"sqrt", sqrt_policy},     {"greedy", greedy_policy},       {"dtr", dtr_policy},
-    {"spill", spill_policy},   {"bf16", bf16_policy},           {"int8", int8_policy},
+    {"store-all", store_all_policy},
+    {"every-layer", every_layer_policy},
+    {"sqrt", sqrt_policy},
+    {"greedy", greedy_policy},
+    {"dtr", dtr_policy},
+    {"spill", spill_policy},
+    {"bf16", bf16_policy},
+    {"int8", int8_policy},
     {"int4", int4_policy},
 };
 
@@ -39,7 +44,8 @@ q_learning::AgentOptions agent_options(const CheckpointingOptions& o) {
 
 std::shared_ptr<const Policy> make_policy(std::string_view name, const CheckpointingOptions& options, bool may_spill) {
   if (name == "adaptive") return std::make_shared<AdaptivePolicy>(agent_options(options), options.learnt, may_spill);
-  std::string names = "adaptive";
+  if (name == "oracle") return joint_oracle_policy(may_spill);
+  std::string names = "adaptive, oracle";
   for (const Entry& entry : kPolicies) {
     if (entry.name == name) return {std::shared_ptr<const Policy>(), &entry.get()};
     names += fmt::format(", {}", entry.name);

@@ -49,7 +49,7 @@ class Policy {
 };
 
 // By the name that --policy takes; UserError lists the names when there is none such. An agent of its own for each.
-// `may_spill`: the adaptive one may, as the others that do always may.
+// `may_spill`: the adaptive one and the oracle may, as the others that do always may.
 std::shared_ptr<const Policy> make_policy(std::string_view name, const CheckpointingOptions& options = {},
                                           bool may_spill = false);
 
@@ -66,7 +66,9 @@ const Policy& every_layer_policy();
 const Policy& sqrt_policy();
 const Policy& greedy_policy();
 const Policy& dtr_policy();
-const Policy& oracle_policy();
+const Policy& oracle_policy();  // by recomputation alone
+// By all means that there are; takes seconds where there is more than recomputation.
+std::shared_ptr<const Policy> joint_oracle_policy(bool may_spill);
 const Policy& bf16_policy();
 const Policy& int8_policy();
 const Policy& int4_policy();

@@ -27,6 +27,7 @@ struct ChunkShape {
   std::int64_t start = 0;   // the chunk's first step in the sequence: what lengths are compared with
   std::int64_t most = 0;    // steps that a piece may have, for which workspace is booked; 0: all
   bool keeps_gates = true;  // for backward
+  bool is_bf16 = false;     // x, w_ih and w_hh are, and what meets them is rounded; the batch is even
 
   std::int64_t longest() const { return most > 0 && most < steps ? most : steps; }
 
@@ -39,7 +40,8 @@ struct ChunkShape {
   std::int64_t time(std::int64_t i) const { return reverse ? steps - 1 - i : i; }
 };
 
-// Gates in torch's order: i f g o; r z n. Optional ones are null when they are not there; a missing state is zero.
+// Gates in torch's order: i f g o; r z n. With is_bf16, x, w_ih and w_hh point to bf16. Optional ones are null when
+// they are not there; a missing state is zero.
 struct ChunkForward {
   const float* x = nullptr;     // [steps, batch, input]
   const float* w_ih = nullptr;  // [blocks * hidden, input]

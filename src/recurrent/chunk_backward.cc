@@ -76,6 +76,9 @@ struct Rows {
   GemmOperand of(const float* data, std::int64_t ld, bool transposed = false) const {
     return {data + first * ld, step * ld, transposed};
   }
+  GemmOperand of_given(const ChunkShape& s, const float* data, std::int64_t ld) const {
+    return given_operand(s, data, first * ld, step * ld);
+  }
 };
 
 class Backward {
@@ -103,7 +106,7 @@ class Backward {
     if (s_.is_masked) gather_states();
     if (makes_gates()) make_gates();
     const bool is_packed = piece_.steps() > 1;
-    if (is_packed) pack_b_parallel({b_.w_hh, s_.hidden}, weight_rows(), s_.hidden, space_.packed);
+    if (is_packed) pack_b_parallel(given_operand(s_, b_.w_hh, 0, s_.hidden), weight_rows(), s_.hidden, space_.packed);
     StepBarrier barrier;
 #pragma omp parallel num_threads(step_threads(s_.batch* weight_rows() * s_.hidden, omp_get_max_threads()))
     {
@@ -174,13 +177,13 @@ class Backward {
 
   // dh += dgates * w_hh, on the block's units; with w_hh packed, or where it lies.
   void multiply_state(std::int64_t i, const CellBlock& block, float* scratch) const {
-    const GemmShape shape = {block.row_end - block.row, block.unit_end - block.unit, weight_rows()};
+    const GemmShape shape = {block.row_end - block.row, block.unit_end - block.unit, weight_rows(), s_.is_bf16};
     const float* from = dgates(i) + block.row * columns_ + state_block(s_) * s_.hidden;
     const GemmOutput to = {space_.dh + block.row * s_.hidden + block.unit, s_.hidden, true};
     if (scratch == nullptr) {
-      gemm_packed(shape, {from, columns_}, packed_columns(space_.packed, weight_rows(), block.unit), to);
+      gemm_packed(shape, {from, columns_}, packed_columns(space_.packed, weight_rows(), block.unit, s_.is_bf16), to);
     } else {
-      gemm(shape, {from, columns_}, {b_.w_hh + block.unit, s_.hidden}, to, scratch);
+      gemm(shape, {from, columns_}, given_operand(s_, b_.w_hh, block.unit, s_.hidden), to, scratch);
     }
   }
 
@@ -224,14 +227,14 @@ class Backward {
   void weights(std::int64_t from_block, std::int64_t to_block, std::int64_t blocks, const Rows& dgate_rows,
                const GemmOperand& src, std::int64_t width, float* dw, bool accumulate) const {
     const GemmOperand a = inside(dgate_rows).of(space_.dgates + from_block * s_.hidden, columns_, true);
-    gemm_parallel({blocks * s_.hidden, width, dgate_rows.count}, a, src,
+    gemm_parallel({blocks * s_.hidden, width, dgate_rows.count, s_.is_bf16}, a, src,
                   {dw + to_block * s_.hidden * width, width, accumulate}, space_.scratch);
   }
 
   void input_weights() const {
     const bool accumulate = goes_on(b_.dw_ih_in, b_.dw_ih, weight_rows() * s_.input);
     const Rows all = rows(piece_.from, piece_.to);
-    const GemmOperand x = all.of(b_.x, s_.input);
+    const GemmOperand x = all.of_given(s_, b_.x, s_.input);
     if (s_.kind == CellKind::kGru) {
       weights(1, 0, 2, all, x, s_.input, b_.dw_ih, accumulate);
       weights(0, 2, 1, all, x, s_.input, b_.dw_ih, accumulate);
@@ -262,9 +265,9 @@ class Backward {
   // dx = dgates * w_ih
   void input() const {
     const auto multiply = [&](std::int64_t from_block, std::int64_t to_block, std::int64_t blocks, bool accumulate) {
-      gemm_parallel({piece_.steps() * s_.batch, s_.input, blocks * s_.hidden},
+      gemm_parallel({piece_.steps() * s_.batch, s_.input, blocks * s_.hidden, s_.is_bf16},
                     {space_.dgates + from_block * s_.hidden, columns_},
-                    {b_.w_ih + to_block * s_.hidden * s_.input, s_.input},
+                    given_operand(s_, b_.w_ih, to_block * s_.hidden * s_.input, s_.input),
                     {b_.dx + lowest_ * s_.batch * s_.input, s_.input, accumulate}, space_.scratch);
     };
     if (s_.kind == CellKind::kGru) {

@@ -22,7 +22,7 @@ struct Layout {
 };
 
 GemmShape input_product(const ChunkShape& s, std::int64_t steps) {
-  return {steps * s.batch, s.weight_blocks() * s.hidden, s.input};
+  return {steps * s.batch, s.weight_blocks() * s.hidden, s.input, s.is_bf16};
 }
 
 Layout lay_out(const ChunkShape& s, std::byte* base) {
@@ -91,7 +91,7 @@ class Forward {
   // For this piece and those to come.
   void pack() {
     for (std::int64_t g = 0; g < s_.weight_blocks(); ++g) {
-      const GemmOperand block = {b_.w_hh + g * s_.hidden * s_.hidden, s_.hidden, true};
+      const GemmOperand block = given_operand(s_, b_.w_hh, g * s_.hidden * s_.hidden, s_.hidden, true);
       pack_b_parallel(block, s_.hidden, s_.hidden, space_.packed + g * space_.packed_block);
     }
     is_packed_ = true;
@@ -113,17 +113,17 @@ class Forward {
   void multiply_input() const {
     if (!has_room()) return;
     const std::int64_t first = s_.reverse ? piece_.to - 1 : piece_.from;
-    gemm_parallel(input_product(s_, piece_.steps()), {b_.x + sums_in_ * s_.batch * s_.input, s_.input},
-                  {b_.w_ih, s_.input, true}, {sums(first), columns_}, space_.scratch);
+    gemm_parallel(input_product(s_, piece_.steps()), given_operand(s_, b_.x, sums_in_ * s_.batch * s_.input, s_.input),
+                  given_operand(s_, b_.w_ih, 0, s_.input, true), {sums(first), columns_}, space_.scratch);
   }
 
   // Without room for all steps' products, each step makes its own: the same bits, for a row's do not depend on others.
   void multiply_step_input(std::int64_t i, const CellBlock& block, float* scratch) const {
-    const GemmShape shape = {block.row_end - block.row, block.unit_end - block.unit, s_.input};
-    const float* x = b_.x + (s_.time(i) * s_.batch + block.row) * s_.input;
+    const GemmShape shape = {block.row_end - block.row, block.unit_end - block.unit, s_.input, s_.is_bf16};
+    const GemmOperand x = given_operand(s_, b_.x, (s_.time(i) * s_.batch + block.row) * s_.input, s_.input);
     for (std::int64_t g = 0; g < s_.weight_blocks(); ++g) {
       const std::int64_t column = g * s_.hidden + block.unit;
-      gemm(shape, {x, s_.input}, {b_.w_ih + column * s_.input, s_.input, true},
+      gemm(shape, x, given_operand(s_, b_.w_ih, column * s_.input, s_.input, true),
            {sums(i) + block.row * columns_ + column, columns_}, scratch);
     }
   }
@@ -131,7 +131,8 @@ class Forward {
   void multiply_state(std::int64_t i, const CellBlock& block, float* scratch) const {
     const float* from = state(i - 1);
     const bool has_state = from != nullptr;
-    const GemmShape shape = {block.row_end - block.row, block.unit_end - block.unit, has_state ? s_.hidden : 0};
+    const GemmShape shape = {block.row_end - block.row, block.unit_end - block.unit, has_state ? s_.hidden : 0,
+                             s_.is_bf16};
     const GemmOperand states = {has_state ? from + block.row * s_.hidden : nullptr, s_.hidden};
     for (std::int64_t g = 0; g < s_.weight_blocks(); ++g) {
       const bool is_apart = s_.kind == CellKind::kGru && g == 2;  // r applies to this product alone
@@ -139,9 +140,11 @@ class Forward {
       const std::int64_t column = (is_apart ? 3 : g) * s_.hidden + block.unit;
       const GemmOutput to = {sums(i) + block.row * columns_ + column, columns_, !is_apart};
       if (is_packed_) {
-        gemm_packed(shape, states, packed_columns(space_.packed + g * space_.packed_block, s_.hidden, block.unit), to);
+        const float* packed = space_.packed + g * space_.packed_block;
+        gemm_packed(shape, states, packed_columns(packed, s_.hidden, block.unit, s_.is_bf16), to);
       } else {
-        gemm(shape, states, {b_.w_hh + (g * s_.hidden + block.unit) * s_.hidden, s_.hidden, true}, to, scratch);
+        const std::int64_t row = g * s_.hidden + block.unit;
+        gemm(shape, states, given_operand(s_, b_.w_hh, row * s_.hidden, s_.hidden, true), to, scratch);
       }
     }
   }

@@ -4,6 +4,7 @@
 
 #include "device/cpu/gemm.h"
 #include "recurrent/cell_simd.h"
+#include "recurrent/share.h"
 
 namespace neap {
 namespace {
@@ -14,9 +15,9 @@ class Regate {
       : s_(s), b_(b), gates_(gates), scratch_(scratch) {}
 
   void multiply_input(std::int64_t steps, std::int64_t lowest) const {
-    gemm_parallel({steps * s_.batch, s_.weight_blocks() * s_.hidden, s_.input},
-                  {b_.x + lowest * s_.batch * s_.input, s_.input}, {b_.w_ih, s_.input, true}, {gates_, columns()},
-                  scratch_);
+    gemm_parallel({steps * s_.batch, s_.weight_blocks() * s_.hidden, s_.input, s_.is_bf16},
+                  given_operand(s_, b_.x, lowest * s_.batch * s_.input, s_.input),
+                  given_operand(s_, b_.w_ih, 0, s_.input, true), {gates_, columns()}, scratch_);
   }
 
   // The states' products of `steps` steps from place `at` of the piece on. Null states are none at all: forward then
@@ -24,9 +25,10 @@ class Regate {
   void multiply_states(std::int64_t at, std::int64_t steps, const float* states) const {
     if (steps == 0) return;
     const auto multiply = [&](std::int64_t block, std::int64_t blocks, std::int64_t to_block, bool accumulate) {
-      const GemmShape shape = {steps * s_.batch, blocks * s_.hidden, states == nullptr ? 0 : s_.hidden};
+      const GemmShape shape = {steps * s_.batch, blocks * s_.hidden, states == nullptr ? 0 : s_.hidden, s_.is_bf16};
       float* to = gates_ + at * s_.batch * columns() + to_block * s_.hidden;
-      gemm_parallel(shape, {states, s_.hidden}, {b_.w_hh + block * s_.hidden * s_.hidden, s_.hidden, true},
+      gemm_parallel(shape, {states, s_.hidden},
+                    given_operand(s_, b_.w_hh, block * s_.hidden * s_.hidden, s_.hidden, true),
                     {to, columns(), accumulate}, scratch_);
     };
     const bool is_gru = s_.kind == CellKind::kGru;

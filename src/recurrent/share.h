@@ -11,6 +11,7 @@
 #include "core/bytes.h"
 #include "device/cpu/gemm.h"
 #include "recurrent/cell_simd.h"
+#include "recurrent/chunk.h"
 
 namespace neap {
 
@@ -61,6 +62,14 @@ class StepBarrier {
   std::atomic<int> arrived_{0};
   std::atomic<std::uint32_t> round_{0};
 };
+
+// x or a weight, from element `at` on.
+inline GemmOperand given_operand(const ChunkShape& s, const float* data, std::int64_t at, std::int64_t ld,
+                                 bool transposed = false) {
+  GemmOperand out = {data, ld, transposed, s.is_bf16};
+  out.data = gemm_element(out, at);
+  return out;
+}
 
 // Lays arrays out behind each other; with a null base, only counts.
 class Space {

@@ -121,6 +121,7 @@ Json to_json(const Summary& s) {
           {"policy", s.policy},
           {"steps", s.steps},
           {"batch", s.batch},
+          {"accumulate", s.parts},
           {"budget_bytes", optional_bytes(s.budget_bytes)},
           {"peak_bytes", s.peak_bytes},
           {"store_all_bytes", s.store_all_bytes},

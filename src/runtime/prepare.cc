@@ -52,6 +52,27 @@ std::string numerics_signature(const OpCall& call) {
   return text;
 }
 
+Choice choose(const OpCall& call, DeviceKind device, bool own_only);
+
+Choice choose_converting(const OpCall& call, DeviceKind device, bool own_only) {
+  std::string name;
+  auto kernel = converting_kernel(
+      call,
+      [&](const OpCall& wide) {
+        Choice inner = choose(wide, device, own_only);
+        name = inner.name;
+        return std::move(inner.kernel);
+      },
+      device);
+  return {std::move(kernel), name + "+convert"};
+}
+
+// The op itself takes bf16, but its reference kernel alone: for f32 there is a better one.
+bool is_better_wide(const OpCall& call, bool own_only) {
+  const OpCall wide = widened(call);
+  return has_bf16(call) && is_native(wide) && choose(wide, DeviceKind::kCpu, own_only).name != "ref";
+}
+
 Choice choose(const OpCall& call, DeviceKind device, bool own_only) {
   std::string reasons;
   const bool is_mixed = has_bf16(call) && (device == DeviceKind::kCuda || !is_native(call));
@@ -60,15 +81,15 @@ Choice choose(const OpCall& call, DeviceKind device, bool own_only) {
     const bool is_linked = entry.prepare != nullptr;
     if (entry.device != device || !is_linked || (own_only && entry.name == "onednn")) continue;
     if (is_mixed && !entry.mixed) continue;
+    if (entry.name == "ref" && device == DeviceKind::kCpu && !is_mixed && is_better_wide(call, own_only)) {
+      return choose_converting(call, device, own_only);
+    }
     Prepared prepared = entry.prepare(call);
     if (auto* kernel = std::get_if<std::unique_ptr<Kernel>>(&prepared))
       return {std::move(*kernel), std::string(entry.name)};
     reasons += fmt::format("; {}: {}", entry.name, std::get<Declined>(prepared).why);
   }
-  if (is_mixed) {
-    Choice inner = choose(widened(call), device, own_only);
-    return {converting_kernel(call, std::move(inner.kernel), device), inner.name + "+convert"};
-  }
+  if (is_mixed) return choose_converting(call, device, own_only);
   if (device == DeviceKind::kCuda) {
     throw UserError(
         fmt::format("no CUDA kernel for {} yet; use --device cpu ({}{})", call.op->name, signature(call), reasons));

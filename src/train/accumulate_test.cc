@@ -6,8 +6,10 @@
 
 #include "core/file_testing.h"
 #include "core/random.h"
+#include "neap/error.h"
 #include "neap/layers.h"
 #include "neap/train.h"
+#include "train/parts.h"
 #include "train/resume_testing.h"
 
 namespace neap {
@@ -149,7 +151,7 @@ TEST(Accumulate, RefusesWhatWouldMeanSomethingElse) {
     testing::expect_user_error([&] { Trainer(std::make_shared<Net>(has_norm), options, Rows()); }, words);
   };
   refused(options_for(5), false, {"--accumulate 5", "32"});
-  refused(options_for(0), false, {"--accumulate 0"});
+  refused(options_for(-1), false, {"--accumulate -1"});
   refused(options_for(2), true, {"batch norm", "norm", "--accumulate-batch-norm"});
   TrainOptions noted = options_for(2);
   noted.decisions = "x.jsonl";
@@ -160,6 +162,54 @@ TEST(Accumulate, RefusesWhatWouldMeanSomethingElse) {
   TrainOptions frozen = options_for(2);
   frozen.frozen_batch_norm = true;
   EXPECT_GT(Trainer(std::make_shared<Net>(true), frozen, Rows()).advance().loss, 0);
+}
+
+// So many samples that activations outweigh the sums of gradients.
+TrainOptions many_in(std::int64_t parts) {
+  TrainOptions out = options_for(parts);
+  out.batch = 64 * kBatch;
+  return out;
+}
+
+TEST(Accumulate, AutoTakesTheFewestPartsThatTheBudgetNeeds) {
+  const auto model = std::make_shared<Net>();
+  const auto least = [&](std::int64_t parts) { return plan_training(model, many_in(parts)).min_budget_bytes; };
+  ASSERT_LT(least(2), least(1));
+  ASSERT_LT(least(4), least(2));
+  const auto taken = [&](std::int64_t budget) {
+    TrainOptions options = many_in(0);
+    options.budget = std::to_string(budget);
+    return with_settled_parts(model, options).accumulate;
+  };
+  EXPECT_EQ(taken(least(1)), 1);
+  EXPECT_EQ(taken(least(1) - 1), 2);
+  EXPECT_EQ(taken(least(2) - 1), 4);
+  EXPECT_EQ(with_settled_parts(model, many_in(0)).accumulate, 1) << "without a budget";
+  EXPECT_EQ(with_settled_parts(model, many_in(3)).accumulate, 3) << "what was asked for stays";
+}
+
+TEST(Accumulate, AutoTrainsAsTheSameNumberOfPartsDoes) {
+  const auto model = std::make_shared<Net>();
+  const std::int64_t budget = plan_training(model, many_in(2)).min_budget_bytes;
+  const auto train = [&](std::int64_t parts) {
+    TrainOptions options = many_in(parts);
+    options.budget = std::to_string(budget);
+    Record out = run(options);
+    EXPECT_EQ(out.summary.parts, 2);
+    EXPECT_LE(out.summary.peak_bytes, budget);
+    return out;
+  };
+  EXPECT_EQ(train(0).losses, train(2).losses);
+}
+
+TEST(Accumulate, AutoRefusesWhatItCannotSettle) {
+  TrainOptions share = many_in(0);
+  share.budget = "50%";
+  EXPECT_THROW(with_settled_parts(std::make_shared<Net>(), share), UserError);
+  TrainOptions small = many_in(0);
+  small.budget = "1KiB";
+  EXPECT_THROW(with_settled_parts(std::make_shared<Net>(true), small), UserError) << "batch norm";
+  EXPECT_THROW(fit_training(std::make_shared<Net>(), small, "batch"), UserError);
 }
 
 }  // namespace

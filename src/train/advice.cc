@@ -8,6 +8,7 @@
 #include "neap/error.h"
 #include "neap/train.h"
 #include "plan/simulate.h"
+#include "train/parts.h"
 #include "train/setup.h"
 
 namespace neap {
@@ -50,9 +51,31 @@ std::vector<std::string> advise_on_bytes(const AdviceProblem& a) {
   return out;
 }
 
-std::vector<std::string> advise(const std::shared_ptr<const Model>& model, const TrainOptions& options,
+namespace {
+
+// In how many parts the batch would fit, if in any.
+std::optional<std::string> advise_on_parts(const std::shared_ptr<const Model>& model, TrainOptions options,
+                                           std::int64_t budget) {
+  if (options.accumulate != 1) return std::nullopt;
+  options.accumulate = 0;
+  options.budget = std::to_string(budget);
+  options.budget_schedule.clear();
+  try {
+    const TrainOptions parts = with_settled_parts(model, options);
+    if (plan_training(model, parts).feasible) {
+      return fmt::format("Computed in {} parts (--accumulate {}) this batch fits.", parts.accumulate, parts.accumulate);
+    }
+  } catch (const UserError&) {  // batch norm, say
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::string> advise(const std::shared_ptr<const Model>& model, const TrainOptions& given,
                                 const PlanReport& report) {
   if (!report.budget_bytes) return {};
+  const TrainOptions options = with_settled_parts(model, given);
   std::vector<std::string> out;
   if (report.feasible && *report.budget_bytes < report.store_all_bytes) {
     const Setup setup = make_setup(model, options);
@@ -64,6 +87,7 @@ std::vector<std::string> advise(const std::shared_ptr<const Model>& model, const
     out.push_back(fmt::format("{} are missing: the minimum is {}.",
                               human_bytes(report.min_budget_bytes - *report.budget_bytes),
                               human_bytes(report.min_budget_bytes)));
+    if (auto line = advise_on_parts(model, options, *report.budget_bytes)) out.push_back(std::move(*line));
   }
   TrainOptions same = options;
   same.budget = std::to_string(*report.budget_bytes);

@@ -122,6 +122,7 @@ Bisection search_for(const std::shared_ptr<const Model>& model, const TrainOptio
 FitReport fit_training(const std::shared_ptr<const Model>& model, const TrainOptions& options,
                        const std::string& what) {
   if (what != "batch" && what != "length") throw UserError(fmt::format("--find '{}': take batch or length", what));
+  if (options.accumulate == 0) throw UserError("--accumulate auto: say in how many parts the batch is computed");
   const std::int64_t budget = bytes_of(options);
   const Setup base = make_setup(model, without_budget(options));
   if (what == "length" && base.shape.length == 0) {

@@ -59,25 +59,28 @@ TEST_P(Gears, EveryWayOfRunningGivesRolledsBits) {
   }
 }
 
-// Chunks between conversions have gears like others.
+// Chunks of bf16, and those between conversions, have gears like others.
 TEST_P(Gears, EveryWayOfRunningGivesRolledsBitsInBf16Too) {
-  const auto summary = [&](const RecurrentTraining& r) {
-    TrainOptions options{.steps = kSteps, .batch = kBatch, .length = 22, .recurrent = r};
+  const auto summary = [&](const RecurrentTraining& r, std::int64_t batch) {
+    TrainOptions options{.steps = kSteps, .batch = batch, .length = 22, .recurrent = r};
     options.compute = "bf16";
     options.synchronous_planning = true;
     Trainer trainer(open_model(GetParam()), options, feed);
     for (int i = 0; i < kSteps; ++i) trainer.advance();
     return trainer.summary();
   };
-  const Summary rolled = summary({.gear = "rolled"});
-  ASSERT_EQ(rolled.recurrent.size(), 2U);
-  EXPECT_EQ(rolled.recurrent[0].gear, "rolled");
-  for (const RecurrentTraining& r : {RecurrentTraining{.gear = "unrolled:2"}, restless()}) {
-    const Summary other = summary(r);
-    EXPECT_EQ(other.weights_hash, rolled.weights_hash) << r.gear;
-    EXPECT_EQ(other.numerics_id, rolled.numerics_id) << r.gear;
+  for (const std::int64_t batch : {3, 4}) {  // products of bf16 take an even one; an odd one is converted
+    const Summary rolled = summary({.gear = "rolled"}, batch);
+    ASSERT_EQ(rolled.recurrent.size(), 2U);
+    EXPECT_EQ(rolled.recurrent[0].gear, "rolled");
+    for (const RecurrentTraining& r : {RecurrentTraining{.gear = "unrolled:2"},
+                                       RecurrentTraining{.gear = "whole", .gates = "recompute"}, restless()}) {
+      const Summary other = summary(r, batch);
+      EXPECT_EQ(other.weights_hash, rolled.weights_hash) << r.gear << " " << batch;
+      EXPECT_EQ(other.numerics_id, rolled.numerics_id) << r.gear << " " << batch;
+    }
+    EXPECT_NE(rolled.weights_hash, train(GetParam(), {.gear = "rolled"}, {}, 22, batch).summary.weights_hash);
   }
-  EXPECT_NE(rolled.weights_hash, train(GetParam(), {.gear = "rolled"}).summary.weights_hash);
 }
 
 TEST_P(Gears, SwitchesInsideSequencesAsOftenAsAllowed) {

@@ -36,6 +36,9 @@ struct Setup {
   double planning_ms = 0;
 };
 
+// There is somewhere for tensors to go to.
+inline bool has_place(const TrainOptions& options) { return !options.spill_dir.empty() || options.host_ram > 0; }
+
 // The one that the options name; UserError when there is none such.
 std::unique_ptr<Device> make_device(const TrainOptions& options);
 

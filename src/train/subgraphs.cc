@@ -72,6 +72,45 @@ std::vector<double> run_step(Stepper& stepper, const Model& model, const TrainOp
   return out;
 }
 
+// What the processor counts while each instruction runs.
+class CountHook {
+ public:
+  explicit CountHook(const HardwareCounters& counters) : counters_(counters) {}
+  void before(std::size_t /*i*/) { before_ = counters_.read(); }
+  void after(std::size_t /*i*/) { counted.push_back(counters_.read() - before_); }
+
+  std::vector<CounterReading> counted;
+
+ private:
+  const HardwareCounters& counters_;
+  CounterReading before_;
+};
+
+// Of each node in one step; empty where the machine has no counters.
+std::vector<CounterReading> count_step(Stepper& stepper, const Model& model, const TrainOptions& options,
+                                       const HardwareCounters* counters) {
+  if (counters == nullptr) return {};
+  stepper.enter();
+  fill_inputs(stepper, model, options);
+  CountHook hook(*counters);
+  stepper.executor().run_with(hook);
+  std::vector<CounterReading> out(stepper.graph().nodes.size());
+  for (std::size_t i = 0; i < hook.counted.size(); ++i) {
+    const Instruction& in = stepper.plan().instructions[i];
+    if (is_call(in.action)) out[in.node.index] += hook.counted[i];
+  }
+  return out;
+}
+
+// The caches that all threads have together.
+Caches caches_of(const Ceilings& ceilings) {
+  Caches out;
+  for (const CacheCeiling& cache : ceilings.caches) {
+    (cache.name == "L1" ? out.l1_bytes : cache.name == "L2" ? out.l2_bytes : out.l3_bytes) = cache.bytes;
+  }
+  return out;
+}
+
 // The same step without optimizations: kernels and a plan of its own in the same arena, on the same state.
 std::unique_ptr<Stepper> make_plain(const Setup& setup, const TrainOptions& options, Stepper& optimized, Arena& arena) {
   TrainOptions off = options;
@@ -85,10 +124,18 @@ std::unique_ptr<Stepper> make_plain(const Setup& setup, const TrainOptions& opti
                                    arena, nullptr);
 }
 
+// What was seen of each node.
+struct NodeSamples {
+  std::vector<double> ms;
+  std::vector<double> plain_ms;
+  std::vector<MemoryTraffic> traffic;
+  std::vector<CounterReading> counted;  // empty: not
+};
+
 class Rows {
  public:
-  Rows(const Graph& graph, const SubgraphTree& tree, std::vector<double> ms, std::vector<double> plain_ms)
-      : graph_(graph), tree_(tree), ms_(std::move(ms)), plain_ms_(std::move(plain_ms)) {}
+  Rows(const Graph& graph, const SubgraphTree& tree, NodeSamples samples)
+      : graph_(graph), tree_(tree), samples_(std::move(samples)) {}
 
   void add(int at) {
     const Subgraph& piece = tree_.all()[static_cast<std::size_t>(at)];
@@ -98,10 +145,11 @@ class Rows {
                     .share = 0,
                     .bound = piece.is_compute_bound() ? "compute" : "memory",
                     .strategies = strategies_in(graph_, piece.first, piece.last),
+                    .memory = memory_of(piece),
                     .is_leaf = piece.is_leaf()};
     for (std::uint32_t i = piece.first; i < piece.last; ++i) {
-      row.ms += ms_[i];
-      row.gained_ms += plain_ms_[i] - ms_[i];
+      row.ms += samples_.ms[i];
+      row.gained_ms += samples_.plain_ms[i] - samples_.ms[i];
     }
     row.share = row.ms > 0 ? piece.best_ms / row.ms : 1;
     rows.push_back(std::move(row));
@@ -113,10 +161,19 @@ class Rows {
   std::vector<SubgraphRow> rows;
 
  private:
+  MemoryActivity memory_of(const Subgraph& piece) const {
+    MemoryTraffic modelled;
+    CounterReading counted;
+    for (std::uint32_t i = piece.first; i < piece.last; ++i) {
+      modelled += samples_.traffic[i];
+      if (!samples_.counted.empty()) counted += samples_.counted[i];
+    }
+    return activity_of(modelled, samples_.counted.empty() ? std::nullopt : std::optional(counted));
+  }
+
   const Graph& graph_;
   const SubgraphTree& tree_;
-  std::vector<double> ms_;
-  std::vector<double> plain_ms_;
+  NodeSamples samples_;
 };
 
 // A ceiling that a call exceeds was taken while something else had the cores.
@@ -157,7 +214,10 @@ SubgraphProfile profile_subgraphs(std::shared_ptr<const Model> model, const Trai
   const Setup setup = make_setup(std::move(model), all);
   const Graph& graph = setup.program->graph;
   check(subgraphs, graph);
-  SubgraphProfile out{.ceilings = measure_ceilings(), .rows = {}, .log = {}};
+  std::string why;
+  const auto counters = HardwareCounters::open(why);
+  SubgraphProfile out{
+      .ceilings = measure_ceilings(), .clock_mhz = core_clock_mhz(counters.get()), .rows = {}, .log = {}};
   const auto arena = setup.device->make_arena(2 * setup.plan.peak_bytes, false);
   arena->resize(setup.plan.peak_bytes);
   Stepper stepper(setup.shape, setup.program, setup.plan, layout_of(setup.plan, graph), *setup.device, *arena, nullptr);
@@ -179,7 +239,11 @@ SubgraphProfile profile_subgraphs(std::shared_ptr<const Model> model, const Trai
     }
     for (std::string& line : tree.observe(ms.back())) out.log.push_back(std::move(line));
   }
-  Rows rows(graph, tree, medians(ms), medians(plain_ms));
+  Rows rows(graph, tree,
+            {.ms = medians(ms),
+             .plain_ms = medians(plain_ms),
+             .traffic = modelled_traffic(graph, caches_of(out.ceilings)),
+             .counted = count_step(stepper, *setup.spec.model, all, counters.get())});
   rows.add(0);
   out.rows = std::move(rows.rows);
   return out;

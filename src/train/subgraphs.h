@@ -7,6 +7,7 @@
 
 #include "neap/train.h"
 #include "observe/ceilings.h"
+#include "observe/hal.h"
 #include "subgraph/subgraph.h"
 
 namespace neap {
@@ -20,11 +21,13 @@ struct SubgraphRow {
   std::string bound;       // "compute" or "memory"
   std::string strategies;  // what optimizations have put there
   double gained_ms = 0;    // against the same nodes without any optimization, measured in turn
+  MemoryActivity memory;   // of a step
   bool is_leaf = false;
 };
 
 struct SubgraphProfile {
   Ceilings ceilings;
+  Reading clock_mhz;
   std::vector<SubgraphRow> rows;  // from the whole down, parents first
   std::vector<std::string> log;   // splits and merges, each with its reason
 };

@@ -15,6 +15,7 @@
 #include "plan/simulate.h"
 #include "train/advice.h"
 #include "train/checkpoint.h"
+#include "train/parts.h"
 #include "train/profile.h"
 #include "train/schedule.h"
 #include "train/state.h"
@@ -74,7 +75,7 @@ double StepTimes::median() const {
 }
 
 Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& options, const OpenData& open)
-    : options_(with_recorded_budget(options)),
+    : options_(with_settled_parts(model, with_recorded_budget(options))),
       setup_(make_setup(std::move(model), options_)),
       budget_({setup_.plan.state_bytes, setup_.store_all_bytes, setup_.min_bytes}, setup_.budget, room_of(options),
               options.budget_schedule),
@@ -82,7 +83,7 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
       steppers_(kMostShapes),
       new_shapes_(options.lifetimes, options.seed),
       gearbox_(options.recurrent, options.seed, options.reservation.empty()),
-      carried_(options) {
+      carried_(options_) {
   note_ = gearbox_.note();
   steering_.ask_first([this](const PlanningProblem& problem, const BatchShape& shape, Steering::Budget budget) {
     return new_shapes_.plan(*setup_.policy, problem, std::min(budget.value_or(kNoBudget), arena_->bytes()),
@@ -222,6 +223,7 @@ Summary Trainer::Impl::summary() const {
           .policy = options_.policy,
           .steps = step_,
           .batch = setup_.spec.batch() * setup_.spec.parts,
+          .parts = setup_.spec.parts,
           .budget_bytes = budget(),
           .peak_bytes = peak_,
           .store_all_bytes = setup_.store_all_bytes,
@@ -262,8 +264,9 @@ std::optional<double> Trainer::Impl::oracle_step_ms() const {
   const double predicted_ms = Steering::predicted_ms(stepper);
   if (!budget() || *budget() >= setup_.store_all_bytes || !(predicted_ms > 0)) return std::nullopt;
   const Costs& costs = stepper.program()->costs;
-  const PlanningProblem problem{stepper.graph(), costs, setup_.link, &stepper.layout()};
-  const std::optional<Plan> exact = oracle_policy().within(problem, *budget());
+  StoredLevels stored;
+  const PlanningProblem problem = setup_.problem(*stepper.program(), &stepper.layout(), stored);
+  const std::optional<Plan> exact = joint_oracle_policy(has_place(options_))->within(problem, *budget());
   const double here_ms = simulate(stepper.plan(), costs, setup_.link).ms;
   if (!exact || !(here_ms > 0)) return std::nullopt;
   return predicted_ms * simulate(*exact, costs, setup_.link).ms / here_ms;  // at the pace of the last steps

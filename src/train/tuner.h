@@ -33,8 +33,8 @@ struct TunerOptions {
 // settings, whatever the run.
 std::optional<TunerOptions> tuner_options(const TrainOptions& options, const Setup& setup);
 
-// What is done to every step of such a run: what `options.optimize` names, without that library.
-std::string settled_passes(const TrainOptions& options);
+// What is done to every step of such a run: what `optimize` names, without that library.
+std::string settled_passes(std::string_view optimize, const std::vector<const Optimization*>& library);
 
 // What it needs of a run.
 struct TunedRun {

@@ -62,10 +62,11 @@ std::optional<TunerOptions> tuner_options(const TrainOptions& options, const Set
   return out;
 }
 
-std::string settled_passes(const TrainOptions& options) {
+std::string settled_passes(std::string_view optimize, const std::vector<const Optimization*>& library) {
   std::string out;
-  for (const Optimization* each : chosen_optimizations(options.optimize)) {
-    if (!is_choice(*each, options)) out += fmt::format("{}{}", out.empty() ? "" : ",", each->name);
+  for (const Optimization* each : chosen_optimizations(optimize)) {
+    const bool is_choice = std::find(library.begin(), library.end(), each) != library.end();
+    if (!is_choice) out += fmt::format("{}{}", out.empty() ? "" : ",", each->name);
   }
   return out.empty() ? "off" : out;
 }

@@ -12,9 +12,9 @@ std::optional<TunerOptions> Trainer::Impl::tuning() const {
 void Trainer::Impl::make_tuner() {
   std::optional<TunerOptions> options = tuning();
   if (!options) return;
-  const auto settled = [this] {
+  const auto settled = [this, passes = settled_passes(options_.optimize, options->library)] {
     TrainOptions rest = options_;
-    rest.optimize = settled_passes(options_);
+    rest.optimize = passes;
     return build_training(setup_.spec, rest, setup_.variants[static_cast<std::size_t>(setup_.shape.variant)]);
   };
   const auto put_in = [this](Stepper& stepper) {

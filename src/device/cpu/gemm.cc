@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "device/cpu/gemm_bf16_simd.h"
 #include "device/cpu/gemm_simd.h"
 
 namespace neap {
@@ -49,12 +50,13 @@ Piece piece_of(const GemmShape& shape, const Grid& grid, std::int64_t index) {
   p.row = shape.m * r / grid.rows;
   p.column = std::min(shape.n, panels_of(shape.n) * c / grid.columns * kGemmPanel);
   const std::int64_t next_column = std::min(shape.n, panels_of(shape.n) * (c + 1) / grid.columns * kGemmPanel);
-  p.shape = {shape.m * (r + 1) / grid.rows - p.row, next_column - p.column, shape.k};
+  p.shape = {shape.m * (r + 1) / grid.rows - p.row, next_column - p.column, shape.k, shape.bf16};
   return p;
 }
 
 GemmOperand corner(const GemmOperand& x, std::int64_t row, std::int64_t column) {
-  return {x.data + (x.transposed ? column * x.ld + row : row * x.ld + column), x.ld, x.transposed};
+  const std::int64_t at = x.transposed ? column * x.ld + row : row * x.ld + column;
+  return {gemm_element(x, at), x.ld, x.transposed, x.is_bf16};
 }
 
 GemmOutput corner(const GemmOutput& c, const Piece& p) {
@@ -75,22 +77,26 @@ std::size_t packed_b_bytes(std::int64_t k, std::int64_t n) {
   return static_cast<std::size_t>(panels_of(n) * kGemmPanel * k) * sizeof(float);
 }
 
-const float* packed_columns(const float* packed, std::int64_t k, std::int64_t first) { return packed + first * k; }
+const float* packed_columns(const float* packed, std::int64_t k, std::int64_t first, bool bf16) {
+  return packed + first * (bf16 ? (k + 1) / 2 : k);
+}
 
 void pack_b(const GemmOperand& b, std::int64_t k, std::int64_t n, float* packed) {
-  gemm_table().pack_b(b, k, n, packed);
+  (b.is_bf16 ? gemm_bf16_table().pack_b : gemm_table().pack_b)(b, k, n, packed);
 }
 
 void pack_b_parallel(const GemmOperand& b, std::int64_t k, std::int64_t n, float* packed) {
 #pragma omp parallel for schedule(static)
   for (std::int64_t panel = 0; panel < panels_of(n); ++panel) {
     const std::int64_t j = panel * kGemmPanel;
-    gemm_table().pack_b(corner(b, 0, j), k, std::min(kGemmPanel, n - j), packed + j * k);
+    pack_b(corner(b, 0, j), k, std::min(kGemmPanel, n - j), packed + j * (b.is_bf16 ? (k + 1) / 2 : k));
   }
 }
 
 void gemm_packed(const GemmShape& shape, const GemmOperand& a, const float* packed, const GemmOutput& c, float alpha) {
-  if (!empty(shape)) gemm_table().packed(shape, a, packed, c, alpha);
+  if (empty(shape)) return;
+  if (shape.bf16) return gemm_bf16_table().packed(shape, a, packed, c);
+  gemm_table().packed(shape, a, packed, c, alpha);
 }
 
 void gemm_packed_parallel(const GemmShape& shape, const GemmOperand& a, const float* packed, const GemmOutput& c,
@@ -100,7 +106,8 @@ void gemm_packed_parallel(const GemmShape& shape, const GemmOperand& a, const fl
 #pragma omp parallel for schedule(static)
   for (std::int64_t i = 0; i < grid.rows * grid.columns; ++i) {
     const Piece p = piece_of(shape, grid, i);
-    gemm_packed(p.shape, corner(a, p.row, 0), packed_columns(packed, shape.k, p.column), corner(c, p), alpha);
+    gemm_packed(p.shape, corner(a, p.row, 0), packed_columns(packed, shape.k, p.column, shape.bf16), corner(c, p),
+                alpha);
   }
 }
 
@@ -110,7 +117,9 @@ std::size_t gemm_scratch_bytes(const GemmShape& shape, int threads) {
 
 void gemm(const GemmShape& shape, const GemmOperand& a, const GemmOperand& b, const GemmOutput& c, float* scratch,
           float alpha) {
-  if (!empty(shape)) gemm_table().plain(shape, a, b, c, scratch, alpha);
+  if (empty(shape)) return;
+  if (shape.bf16) return gemm_bf16_table().plain(shape, a, b, c, scratch);
+  gemm_table().plain(shape, a, b, c, scratch, alpha);
 }
 
 void gemm_parallel(const GemmShape& shape, const GemmOperand& a, const GemmOperand& b, const GemmOutput& c,

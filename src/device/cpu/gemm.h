@@ -7,6 +7,10 @@
 // chunk by chunk.
 // The price is that rounding errors grow as the square root of k: about 2e-6 of a sum of 2000 random products.
 //
+// With `bf16` operands are rounded to bf16, unless they are, and taken two at a time along k (AVX512_BF16; only where
+// has_bf16_products()): a step of the chain then adds a pair of products. What is said of bits holds for pieces of an
+// even k. There is no alpha.
+//
 // Nothing here allocates. Scratch and packed matrices are best aligned to 64 bytes; any alignment of float is right.
 #pragma once
 
@@ -17,6 +21,7 @@ namespace neap {
 
 struct GemmShape {
   std::int64_t m = 0, n = 0, k = 0;
+  bool bf16 = false;
 };
 
 // Element (row, column) is data[row * ld + column], or data[column * ld + row] if transposed. A negative ld walks
@@ -25,7 +30,13 @@ struct GemmOperand {
   const float* data = nullptr;
   std::int64_t ld = 0;
   bool transposed = false;
+  bool is_bf16 = false;  // data, and so ld, is of bf16
 };
+
+// Where element `at` of an operand lies.
+[[gnu::always_inline]] inline const float* gemm_element(const GemmOperand& x, std::int64_t at) {
+  return x.is_bf16 ? reinterpret_cast<const float*>(reinterpret_cast<const std::uint16_t*>(x.data) + at) : x.data + at;
+}
 
 struct GemmOutput {
   float* data = nullptr;
@@ -37,7 +48,8 @@ struct GemmOutput {
 // packed B: packed_columns(packed, k, first), for threads that share out the columns.
 inline constexpr std::int64_t kGemmPanel = 32;
 std::size_t packed_b_bytes(std::int64_t k, std::int64_t n);
-const float* packed_columns(const float* packed, std::int64_t k, std::int64_t first);
+const float* packed_columns(const float* packed, std::int64_t k, std::int64_t first, bool bf16 = false);
+// One of bf16 is packed for products of bf16.
 void pack_b(const GemmOperand& b, std::int64_t k, std::int64_t n, float* packed);
 void pack_b_parallel(const GemmOperand& b, std::int64_t k, std::int64_t n, float* packed);
 

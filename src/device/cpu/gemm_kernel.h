@@ -62,7 +62,12 @@ struct ColumnsOfA {
   NEAP_VM void next() { at += stride; }
 };
 
-template <int kRows, int kVectors, class A>
+// How products are added to a sum.
+struct Fma {
+  NEAP_VM static vf add(vf x, vf y, vf sum) { return vfma(x, y, sum); }
+};
+
+template <class Dot, int kRows, int kVectors, class A>
 NEAP_VM void multiply_add(A& a, const float*& b, std::int64_t b_stride, vf (&sum)[kRows][kVectors]) {
   vf panel[kVectors];
 #pragma GCC unroll 2
@@ -74,13 +79,13 @@ NEAP_VM void multiply_add(A& a, const float*& b, std::int64_t b_stride, vf (&sum
   for (int i = 0; i < kRows; ++i) {
     const vf x = vset(a.row(i));
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) sum[i][v] = vfma(x, panel[v], sum[i][v]);
+    for (int v = 0; v < kVectors; ++v) sum[i][v] = Dot::add(x, panel[v], sum[i][v]);
   }
   a.next();
   b += b_stride;
 }
 
-template <int kRows, int kVectors, class A>
+template <class Dot, int kRows, int kVectors, class A>
 void multiply_tile(const Tile& t) {
   vf sum[kRows][kVectors];
 #pragma GCC unroll 14
@@ -102,10 +107,10 @@ void multiply_tile(const Tile& t) {
   if constexpr (kRows <= 3) {
     for (; left >= 4; left -= 4) {
 #pragma GCC unroll 4
-      for (int step = 0; step < 4; ++step) multiply_add<kRows, kVectors>(a, b, b_stride, sum);
+      for (int step = 0; step < 4; ++step) multiply_add<Dot, kRows, kVectors>(a, b, b_stride, sum);
     }
   }
-  for (; left > 0; --left) multiply_add<kRows, kVectors>(a, b, b_stride, sum);
+  for (; left > 0; --left) multiply_add<Dot, kRows, kVectors>(a, b, b_stride, sum);
 #pragma GCC unroll 14
   for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 2
@@ -121,22 +126,39 @@ struct TileFunctions {
   TileFunction by_column[kTileRows][2];
 };
 
-template <int kRows = kTileRows>
+template <class Dot, int kRows = kTileRows>
 constexpr void list_tiles(TileFunctions& all) {
-  all.by_row[kRows - 1][0] = multiply_tile<kRows, 1, RowsOfA<kRows>>;
-  all.by_row[kRows - 1][1] = multiply_tile<kRows, 2, RowsOfA<kRows>>;
-  all.by_column[kRows - 1][0] = multiply_tile<kRows, 1, ColumnsOfA<kRows>>;
-  all.by_column[kRows - 1][1] = multiply_tile<kRows, 2, ColumnsOfA<kRows>>;
-  if constexpr (kRows > 1) list_tiles<kRows - 1>(all);
+  all.by_row[kRows - 1][0] = multiply_tile<Dot, kRows, 1, RowsOfA<kRows>>;
+  all.by_row[kRows - 1][1] = multiply_tile<Dot, kRows, 2, RowsOfA<kRows>>;
+  all.by_column[kRows - 1][0] = multiply_tile<Dot, kRows, 1, ColumnsOfA<kRows>>;
+  all.by_column[kRows - 1][1] = multiply_tile<Dot, kRows, 2, ColumnsOfA<kRows>>;
+  if constexpr (kRows > 1) list_tiles<Dot, kRows - 1>(all);
 }
 
+template <class Dot>
 constexpr TileFunctions all_tiles() {
   TileFunctions all{};
-  list_tiles(all);
+  list_tiles<Dot>(all);
   return all;
 }
 
-constexpr TileFunctions kTiles = all_tiles();
+// The last panel may be narrower: it is computed beside C, of which no byte beyond its columns may be touched.
+inline void multiply_narrow(TileFunction function, Tile tile, std::int64_t rows, std::int64_t columns) {
+  float beside[kTileRows * kPanel] = {};
+  float* c = tile.c;
+  const std::int64_t c_stride = tile.c_stride;
+  if (tile.accumulate) {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < columns; ++j) beside[i * kPanel + j] = c[i * c_stride + j];
+    }
+  }
+  tile.c = beside;
+  tile.c_stride = kPanel;
+  function(tile);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) c[i * c_stride + j] = beside[i * kPanel + j];
+  }
+}
 
 }  // namespace
 }  // namespace neap::NEAP_ISA_NS

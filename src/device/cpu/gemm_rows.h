@@ -18,6 +18,8 @@ NEAP_VM std::int64_t tile_rows(const GemmOperand& a) {
   return !a.transposed && lines_collide(a.ld) && kTileRows > kPlaces ? kPlaces : kTileRows;
 }
 
+constexpr TileFunctions kTiles = all_tiles<Fma>();
+
 struct RowTile {
   std::int64_t first, rows;
   const float* a;

@@ -21,24 +21,6 @@ struct PanelBlock {
   std::int64_t k, n;
 };
 
-// The last panel may be narrower: it is computed beside C, of which no byte beyond its columns may be touched.
-inline void multiply_narrow(TileFunction function, Tile tile, std::int64_t rows, std::int64_t columns) {
-  float beside[kTileRows * kPanel] = {};
-  float* c = tile.c;
-  const std::int64_t c_stride = tile.c_stride;
-  if (tile.accumulate) {
-    for (std::int64_t i = 0; i < rows; ++i) {
-      for (std::int64_t j = 0; j < columns; ++j) beside[i * kPanel + j] = c[i * c_stride + j];
-    }
-  }
-  tile.c = beside;
-  tile.c_stride = kPanel;
-  function(tile);
-  for (std::int64_t i = 0; i < rows; ++i) {
-    for (std::int64_t j = 0; j < columns; ++j) c[i * c_stride + j] = beside[i * kPanel + j];
-  }
-}
-
 inline void multiply_tiles(const RowTiles& tiles, const PanelBlock& b, const GemmOutput& c) {
   const float* panel = b.data;
   for (std::int64_t j = 0; j < b.n; j += kPanel, panel += b.panel_stride) {

@@ -118,7 +118,8 @@ std::vector<float> guarded(std::size_t bytes) { return std::vector<float>(bytes 
 
 void check_build(const GemmTable& table, bool fused, const Problem& problem) {
   const std::vector<float> want = expected(problem, fused);
-  const auto [m, n, k] = problem.shape;
+  const std::int64_t n = problem.shape.n;
+  const std::int64_t k = problem.shape.k;
 
   Problem plain = problem;
   std::vector<float> scratch = guarded(gemm_scratch_bytes(plain.shape));

@@ -7,7 +7,16 @@
 namespace neap::NEAP_ISA_NS {
 namespace {
 
-NEAP_VM vf from_bf16(vh h) { return as_float(__builtin_convertvector(h, vu) << 16); }
+// Each to 32 bits. (g++ 12 makes six instructions of the general form for AVX-512.)
+#if defined(__AVX512F__)
+NEAP_VM vu widened_bits(vh h) {
+  return reinterpret_cast<vu>(_mm512_maskz_cvtepu16_epi32(kAllLanes, reinterpret_cast<__m256i>(h)));
+}
+#else
+NEAP_VM vu widened_bits(vh h) { return __builtin_convertvector(h, vu); }
+#endif
+
+NEAP_VM vf from_bf16(vh h) { return as_float(widened_bits(h) << 16); }
 
 NEAP_VM vh to_bf16(vf x) {
   const vu bits = as_bits(x);

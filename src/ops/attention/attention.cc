@@ -98,10 +98,12 @@ double flops_grad(const OpCall& call) {
 
 constexpr KernelEntry kForward[] = {{"cuda-mma", DeviceKind::kCuda, attention_bf16_cuda, true},
                                     {"cuda", DeviceKind::kCuda, attention_cuda},
+                                    {"simd-bf16", DeviceKind::kCpu, attention_bf16, true},
                                     {"simd", DeviceKind::kCpu, simd},
                                     {"ref", DeviceKind::kCpu, attention_ref}};
 constexpr KernelEntry kBackward[] = {{"cuda-mma", DeviceKind::kCuda, attention_grad_bf16_cuda, true},
                                      {"cuda", DeviceKind::kCuda, attention_grad_cuda},
+                                     {"simd-bf16", DeviceKind::kCpu, attention_grad_bf16, true},
                                      {"simd", DeviceKind::kCpu, simd_grad},
                                      {"ref", DeviceKind::kCpu, attention_grad_ref}};
 

@@ -43,6 +43,8 @@ AttentionDraw attention_draw(const AttentionShape& s, std::int64_t key, const st
 [[gnu::weak]] Prepared attention_grad_bf16_cuda(const OpCall& call);
 [[gnu::weak]] Prepared attention_cuda(const OpCall& call);
 [[gnu::weak]] Prepared attention_grad_cuda(const OpCall& call);
+Prepared attention_bf16(const OpCall& call);
+Prepared attention_grad_bf16(const OpCall& call);
 Prepared attention_ref(const OpCall& call);
 Prepared attention_grad_ref(const OpCall& call);
 

@@ -98,18 +98,36 @@ Values gradient(GradientCall& c) {
   return dx;
 }
 
+// The large tensors are all f32, or all bf16.
+std::optional<DType> one_type(const OpCall& call, std::initializer_list<std::size_t> inputs,
+                              std::initializer_list<std::size_t> outputs) {
+  const DType type = call.in(0).dtype;
+  for (const std::size_t i : inputs) {
+    if (call.has(i) && call.in(i).dtype != type) return std::nullopt;
+  }
+  for (const std::size_t o : outputs) {
+    if (call.outputs[o].dtype != type) return std::nullopt;
+  }
+  return type;
+}
+constexpr const char* kMixture = "a mixture of types";
+
 Prepared simd(const OpCall& call) {
-  return function_kernel([s = rows_of(call.shape(0)), relu = has_relu(call.attrs)](const Buffers& b) {
-    columns_table().apply(s, {.x = b.in<float>(0),
-                              .residual = b.in<float>(5),
-                              .mean = {b.in<float>(1)},
-                              .rstd = {b.in<float>(2)},
-                              .scale = {b.in<float>(3)},
-                              .bias = {b.in<float>(4)},
-                              .relu = relu,
-                              .y = b.out<float>(0),
-                              .mask = b.out<std::uint8_t>(1)});
-  });
+  const auto type = one_type(call, {0, 5}, {0});
+  if (!type) return Declined{kMixture};
+  return function_kernel(
+      [s = rows_of(call.shape(0)), relu = has_relu(call.attrs), narrow = *type == DType::kBF16](const Buffers& b) {
+        columns_table().apply(s, {.x = b.in<void>(0),
+                                  .residual = b.in<void>(5),
+                                  .mean = {b.in<float>(1)},
+                                  .rstd = {b.in<float>(2)},
+                                  .scale = {b.in<float>(3)},
+                                  .bias = {b.in<float>(4)},
+                                  .relu = relu,
+                                  .y = b.out<void>(0),
+                                  .mask = b.out<std::uint8_t>(1),
+                                  .is_narrow = narrow});
+      });
 }
 
 // Where the workspace's pieces begin: the partial sums, then three tables of the second pass.
@@ -135,12 +153,16 @@ void finish_sums(const Buffers& b, const Columns& s, const GradWorkspace& w) {
   }
 }
 
-void launch_grad(const Buffers& b, const Columns& s, bool relu, bool frozen) {
+struct GradWay {
+  bool relu, frozen, narrow;
+};
+
+void launch_grad(const Buffers& b, const Columns& s, const GradWay& way) {
   const GradWorkspace w(s, b.workspace);
   const auto* mask = b.in<std::uint8_t>(kMask);
-  const ColumnGate gate = !relu ? ColumnGate::kOpen : mask != nullptr ? ColumnGate::kMask : ColumnGate::kSign;
-  const ColumnGradient args = {.dy = b.in<float>(kDy),
-                               .x = b.in<float>(kX),
+  const ColumnGate gate = !way.relu ? ColumnGate::kOpen : mask != nullptr ? ColumnGate::kMask : ColumnGate::kSign;
+  const ColumnGradient args = {.dy = b.in<void>(kDy),
+                               .x = b.in<void>(kX),
                                .mask = mask,
                                .gate = gate,
                                .mean = {b.in<float>(kMean)},
@@ -148,10 +170,11 @@ void launch_grad(const Buffers& b, const Columns& s, bool relu, bool frozen) {
                                .scale = {b.in<float>(kScale)},
                                .bias = {b.in<float>(kBias)},
                                .k0 = {w.k},
-                               .k1 = {frozen ? nullptr : w.k + s.c},
-                               .k2 = {frozen ? nullptr : w.k + 2 * s.c},
-                               .dx = b.out<float>(0),
-                               .g = b.out<float>(3)};
+                               .k1 = {way.frozen ? nullptr : w.k + s.c},
+                               .k2 = {way.frozen ? nullptr : w.k + 2 * s.c},
+                               .dx = b.out<void>(0),
+                               .g = b.out<void>(3),
+                               .is_narrow = way.narrow};
   columns_table().sums(s, args, w.sums);
   columns_table().merge_sums(s, w.sums);
   finish_sums(b, s, w);
@@ -161,24 +184,28 @@ void launch_grad(const Buffers& b, const Columns& s, bool relu, bool frozen) {
 Prepared simd_grad(const OpCall& call) {
   const Columns s = rows_of(call.shape(kDy));
   if (s.rows == 0) return Declined{"no rows"};
-  return function_kernel([s, relu = has_relu(call.attrs),
-                          frozen = is_frozen(call.attrs)](const Buffers& b) { launch_grad(b, s, relu, frozen); },
-                         GradWorkspace::bytes(s));
+  const auto type = one_type(call, {kDy, kX}, {0, 3});
+  if (!type) return Declined{kMixture};
+  const GradWay way = {has_relu(call.attrs), is_frozen(call.attrs), *type == DType::kBF16};
+  return function_kernel([s, way](const Buffers& b) { launch_grad(b, s, way); }, GradWorkspace::bytes(s));
 }
 
 Prepared simd_frozen_grad(const OpCall& call) {
   const Columns s = rows_of(call.shape(0));
+  const auto type = one_type(call, {0}, {0, 1});
+  if (!type) return Declined{kMixture};
   return function_kernel(
-      [s](const Buffers& b) {
+      [s, narrow = *type == DType::kBF16](const Buffers& b) {
         auto* k = reinterpret_cast<float*>(b.workspace);
         for (std::int64_t c = 0; c < s.c; ++c) k[c] = b.in<float>(1)[c] * b.in<float>(2)[c];
         const auto* mask = b.in<std::uint8_t>(3);
-        columns_table().gradient(s, {.dy = b.in<float>(0),
+        columns_table().gradient(s, {.dy = b.in<void>(0),
                                      .mask = mask,
                                      .gate = mask != nullptr ? ColumnGate::kMask : ColumnGate::kOpen,
                                      .k0 = {k},
-                                     .dx = b.out<float>(0),
-                                     .g = b.out<float>(1)});
+                                     .dx = b.out<void>(0),
+                                     .g = b.out<void>(1),
+                                     .is_narrow = narrow});
       },
       s.c * 4);
 }
@@ -192,14 +219,14 @@ double flops_grad(const OpCall& call) { return 8.0 * static_cast<double>(call.in
 
 constexpr KernelEntry kApply[] = {{"cuda-bf16", DeviceKind::kCuda, batch_norm_apply_bf16_cuda, true},
                                   {"cuda", DeviceKind::kCuda, batch_norm_apply_cuda},
-                                  {"simd", DeviceKind::kCpu, simd},
+                                  {"simd", DeviceKind::kCpu, simd, true},
                                   {"ref", DeviceKind::kCpu, batch_norm_apply_ref}};
 constexpr KernelEntry kGrad[] = {{"cuda-bf16", DeviceKind::kCuda, batch_norm_grad_bf16_cuda, true},
                                  {"cuda", DeviceKind::kCuda, batch_norm_grad_cuda},
-                                 {"simd", DeviceKind::kCpu, simd_grad},
+                                 {"simd", DeviceKind::kCpu, simd_grad, true},
                                  {"ref", DeviceKind::kCpu, batch_norm_grad_ref}};
 constexpr KernelEntry kFrozenGrad[] = {{"cuda", DeviceKind::kCuda, batch_norm_frozen_grad_cuda},
-                                       {"simd", DeviceKind::kCpu, simd_frozen_grad},
+                                       {"simd", DeviceKind::kCpu, simd_frozen_grad, true},
                                        {"ref", DeviceKind::kCpu, batch_norm_frozen_grad_ref}};
 constexpr InOut kApplyInPlace[] = {{0, 0}, {5, 0}};
 constexpr InOut kGradInPlace[] = {{kDy, 0}, {kX, 0}, {kDy, 3}, {kX, 3}};

@@ -74,9 +74,13 @@ Prepared simd(const OpCall& call) {
   const Columns s = rows_of(call.shape(0));
   if (s.rows == 0) return Declined{"no rows"};
   return function_kernel(
-      [s, epsilon = epsilon_of(call)](const Buffers& b) {
+      [s, epsilon = epsilon_of(call), narrow = call.in(0).dtype == DType::kBF16](const Buffers& b) {
         auto* partial = reinterpret_cast<double*>(b.workspace);
-        columns_table().moments(s, b.in<float>(0), partial);
+        if (narrow) {
+          columns_table().moments_bf16(s, b.in<std::uint16_t>(0), partial);
+        } else {
+          columns_table().moments(s, b.in<float>(0), partial);
+        }
         columns_table().merge_moments(s, partial);
         write_stats(b, s.c, static_cast<double>(s.rows), epsilon, partial, partial + s.c);
       },
@@ -109,7 +113,7 @@ Prepared running(const OpCall& call) {
 
 constexpr KernelEntry kBatch[] = {{"cuda-bf16", DeviceKind::kCuda, batch_stats_bf16_cuda, true},
                                   {"cuda", DeviceKind::kCuda, batch_stats_cuda},
-                                  {"simd", DeviceKind::kCpu, simd},
+                                  {"simd", DeviceKind::kCpu, simd, true},
                                   {"ref", DeviceKind::kCpu, batch_stats_ref}};
 constexpr KernelEntry kFrozen[] = {{"cuda", DeviceKind::kCuda, frozen_stats_cuda}, {"ref", DeviceKind::kCpu, frozen}};
 constexpr KernelEntry kRunning[] = {{"cuda", DeviceKind::kCuda, running_stats_cuda},

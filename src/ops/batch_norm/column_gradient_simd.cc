@@ -23,6 +23,23 @@ struct Tables {
   }
 };
 
+// The tensors of f32, or of bf16.
+template <class T>
+struct View {
+  const T* dy;
+  const T* x;
+  const std::uint8_t* mask;
+  T* dx;
+  T* g;
+
+  explicit View(const ColumnGradient& a)
+      : dy(static_cast<const T*>(a.dy)),
+        x(static_cast<const T*>(a.x)),
+        mask(a.mask),
+        dx(static_cast<T*>(a.dx)),
+        g(static_cast<T*>(a.g)) {}
+};
+
 // What the gate needs of the columns from c on.
 template <ColumnGate kGate>
 struct Gate {
@@ -44,9 +61,9 @@ struct Gate {
 };
 
 // Adds R rows' g and g * (x - mean) to the block's sums. `at` is the first element.
-template <ColumnGate kGate, std::int64_t R>
-NEAP_VM void sum_rows(const ColumnGradient& a, const Tables& t, std::int64_t at, std::int64_t stride,
-                      std::int64_t first, std::int64_t width, float* sum, float* product) {
+template <ColumnGate kGate, std::int64_t R, class T>
+NEAP_VM void sum_rows(const View<T>& a, const Tables& t, std::int64_t at, std::int64_t stride, std::int64_t first,
+                      std::int64_t width, float* sum, float* product) {
   for (std::int64_t c = 0; c < width; c += kLanes) {
     const std::int64_t n = lanes_at(c, width);
     const Gate<kGate> gate(t, first + c, n);
@@ -66,23 +83,24 @@ NEAP_VM void sum_rows(const ColumnGradient& a, const Tables& t, std::int64_t at,
   }
 }
 
-template <ColumnGate kGate>
+template <ColumnGate kGate, class T>
 void sum_part(const Columns& s, const ColumnGradient& a, std::int64_t part, std::int64_t c, double* out) {
   const std::int64_t width = least(kBlockColumns, s.c - c);
   const std::int64_t image = part / s.parts;
   const std::int64_t first = part % s.parts * s.part_rows;
   const std::int64_t last = least(first + s.part_rows, s.rows);
   const Tables t(a, image);
+  const View<T> view(a);
   double total[2 * kBlockColumns] = {};
   for (std::int64_t block = first; block < last; block += kBlockRows) {
     float sum[2 * kBlockColumns] = {};
     const std::int64_t end = least(block + kBlockRows, last);
     std::int64_t r = block;
     for (; r + kRowsTogether <= end; r += kRowsTogether) {
-      sum_rows<kGate, kRowsTogether>(a, t, (image * s.rows + r) * s.c, s.c, c, width, sum, sum + kBlockColumns);
+      sum_rows<kGate, kRowsTogether>(view, t, (image * s.rows + r) * s.c, s.c, c, width, sum, sum + kBlockColumns);
     }
     for (; r < end; ++r) {
-      sum_rows<kGate, 1>(a, t, (image * s.rows + r) * s.c, s.c, c, width, sum, sum + kBlockColumns);
+      sum_rows<kGate, 1>(view, t, (image * s.rows + r) * s.c, s.c, c, width, sum, sum + kBlockColumns);
     }
     for (std::int64_t j = 0; j < 2 * kBlockColumns; ++j) total[j] += sum[j];
   }
@@ -90,19 +108,19 @@ void sum_part(const Columns& s, const ColumnGradient& a, std::int64_t part, std:
   for (std::int64_t j = 0; j < width; ++j) out[s.c + j] = total[kBlockColumns + j];
 }
 
-template <ColumnGate kGate>
+template <ColumnGate kGate, class T>
 void sum_all(const Columns& s, const ColumnGradient& a, double* partial) {
   const std::int64_t chunks = (s.c + kBlockColumns - 1) / kBlockColumns;
 #pragma omp parallel for schedule(static)
   for (std::int64_t i = 0; i < s.images * s.parts * chunks; ++i) {
     const std::int64_t c = i % chunks * kBlockColumns;
-    sum_part<kGate>(s, a, i / chunks, c, partial + i / chunks * 2 * s.c + c);
+    sum_part<kGate, T>(s, a, i / chunks, c, partial + i / chunks * 2 * s.c + c);
   }
 }
 
 // R rows' dx and g.
-template <ColumnGate kGate, bool kReadsX, std::int64_t R>
-NEAP_VM void gradient_rows(const ColumnGradient& a, const Tables& t, std::int64_t at, std::int64_t columns) {
+template <ColumnGate kGate, bool kReadsX, std::int64_t R, class T>
+NEAP_VM void gradient_rows(const View<T>& a, const Tables& t, std::int64_t at, std::int64_t columns) {
   for (std::int64_t c = 0; c < columns; c += kLanes) {
     const std::int64_t n = lanes_at(c, columns);
     const Gate<kGate> gate(t, c, n);
@@ -121,8 +139,9 @@ NEAP_VM void gradient_rows(const ColumnGradient& a, const Tables& t, std::int64_
   }
 }
 
-template <ColumnGate kGate, bool kReadsX>
+template <ColumnGate kGate, bool kReadsX, class T>
 void gradient_all(const Columns& s, const ColumnGradient& a) {
+  const View<T> view(a);
   const std::int64_t groups = (s.rows + kRowsTogether - 1) / kRowsTogether;
 #pragma omp parallel for schedule(static)
   for (std::int64_t i = 0; i < s.images * groups; ++i) {
@@ -131,32 +150,42 @@ void gradient_all(const Columns& s, const ColumnGradient& a) {
     const std::int64_t at = (image * s.rows + first) * s.c;
     const Tables t(a, image);
     if (first + kRowsTogether <= s.rows) {
-      gradient_rows<kGate, kReadsX, kRowsTogether>(a, t, at, s.c);
+      gradient_rows<kGate, kReadsX, kRowsTogether>(view, t, at, s.c);
     } else {
-      for (std::int64_t r = first; r < s.rows; ++r) gradient_rows<kGate, kReadsX, 1>(a, t, at + (r - first) * s.c, s.c);
+      for (std::int64_t r = first; r < s.rows; ++r)
+        gradient_rows<kGate, kReadsX, 1>(view, t, at + (r - first) * s.c, s.c);
     }
+  }
+}
+
+template <class T>
+void sums_as(const Columns& s, const ColumnGradient& a, double* partial) {
+  switch (a.gate) {
+    case ColumnGate::kOpen: return sum_all<ColumnGate::kOpen, T>(s, a, partial);
+    case ColumnGate::kMask: return sum_all<ColumnGate::kMask, T>(s, a, partial);
+    case ColumnGate::kSign: return sum_all<ColumnGate::kSign, T>(s, a, partial);
+  }
+}
+
+template <class T>
+void gradient_as(const Columns& s, const ColumnGradient& a) {
+  using enum ColumnGate;
+  const bool reads_x = a.x != nullptr;
+  switch (a.gate) {
+    case kOpen: return reads_x ? gradient_all<kOpen, true, T>(s, a) : gradient_all<kOpen, false, T>(s, a);
+    case kMask: return reads_x ? gradient_all<kMask, true, T>(s, a) : gradient_all<kMask, false, T>(s, a);
+    case kSign: return gradient_all<kSign, true, T>(s, a);
   }
 }
 
 }  // namespace
 
 void column_sums(const Columns& s, const ColumnGradient& a, double* partial) {
-  switch (a.gate) {
-    case ColumnGate::kOpen: return sum_all<ColumnGate::kOpen>(s, a, partial);
-    case ColumnGate::kMask: return sum_all<ColumnGate::kMask>(s, a, partial);
-    case ColumnGate::kSign: return sum_all<ColumnGate::kSign>(s, a, partial);
-  }
+  a.is_narrow ? sums_as<std::uint16_t>(s, a, partial) : sums_as<float>(s, a, partial);
 }
 
 void column_gradient(const Columns& s, const ColumnGradient& a) {
-  const bool reads_x = a.x != nullptr;
-  switch (a.gate) {
-    case ColumnGate::kOpen:
-      return reads_x ? gradient_all<ColumnGate::kOpen, true>(s, a) : gradient_all<ColumnGate::kOpen, false>(s, a);
-    case ColumnGate::kMask:
-      return reads_x ? gradient_all<ColumnGate::kMask, true>(s, a) : gradient_all<ColumnGate::kMask, false>(s, a);
-    case ColumnGate::kSign: return gradient_all<ColumnGate::kSign, true>(s, a);
-  }
+  a.is_narrow ? gradient_as<std::uint16_t>(s, a) : gradient_as<float>(s, a);
 }
 
 }  // namespace neap::NEAP_ISA_NS

@@ -26,6 +26,17 @@ NEAP_VM void store_lanes(float* p, vf v, std::int64_t n) {
   }
 }
 
+NEAP_VM vf load_lanes(const std::uint16_t* p, std::int64_t n) {
+  return n == kLanes ? vload_bf16(p) : vload_bf16_n(p, n);
+}
+NEAP_VM void store_lanes(std::uint16_t* p, vf v, std::int64_t n) {
+  if (n == kLanes) {
+    vstore_bf16(p, v);
+  } else {
+    vstore_bf16_n(p, v, n);
+  }
+}
+
 // A table's numbers for the columns from c on.
 NEAP_VM vf column(const float* table, std::int64_t c, std::int64_t n, float without) {
   return table == nullptr ? vset(without) : load_lanes(table + c, n);

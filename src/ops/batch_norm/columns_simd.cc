@@ -13,8 +13,8 @@ namespace {
 constexpr std::int64_t kRowsTogether = 8;
 
 // Adds R rows' deviations from the centre, and their squares.
-template <std::int64_t R>
-NEAP_VM void add_rows(const float* x, std::int64_t stride, std::int64_t width, const float* centre, float* sum,
+template <std::int64_t R, class T>
+NEAP_VM void add_rows(const T* x, std::int64_t stride, std::int64_t width, const float* centre, float* sum,
                       float* squares) {
   for (std::int64_t c = 0; c < width; c += kLanes) {
     const std::int64_t n = lanes_at(c, width);
@@ -32,19 +32,24 @@ NEAP_VM void add_rows(const float* x, std::int64_t stride, std::int64_t width, c
   }
 }
 
+NEAP_VM float number(float x) { return x; }
+NEAP_VM float number(std::uint16_t x) { return __builtin_bit_cast(float, static_cast<std::uint32_t>(x) << 16); }
+
 // The mean of the block's first rows: no further from its mean than a few of its deviations, so that what is summed
 // about it loses at most three bits, however large the mean.
-void find_centre(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t width, float* centre) {
+template <class T>
+void find_centre(const T* x, std::int64_t stride, std::int64_t rows, std::int64_t width, float* centre) {
   const std::int64_t some = least(kRowsTogether, rows);
   for (std::int64_t c = 0; c < width; ++c) {
     float sum = 0;
-    for (std::int64_t r = 0; r < some; ++r) sum += x[r * stride + c];
+    for (std::int64_t r = 0; r < some; ++r) sum += number(x[r * stride + c]);
     centre[c] = sum / static_cast<float>(some);
   }
 }
 
 // Joins mean and sum of squared deviations of a block to those of the rows before it (Chan, Golub, LeVeque).
-void join_block(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t width, std::int64_t rows_before,
+template <class T>
+void join_block(const T* x, std::int64_t stride, std::int64_t rows, std::int64_t width, std::int64_t rows_before,
                 double* mean, double* m2) {
   float centre[kBlockColumns];
   float sum[kBlockColumns] = {};
@@ -66,7 +71,8 @@ void join_block(const float* x, std::int64_t stride, std::int64_t rows, std::int
   }
 }
 
-void moments(const Columns& s, const float* x, double* partial) {
+template <class T>
+void moments(const Columns& s, const T* x, double* partial) {
   const std::int64_t chunks = (s.c + kBlockColumns - 1) / kBlockColumns;
 #pragma omp parallel for schedule(static)
   for (std::int64_t i = 0; i < s.images * s.parts * chunks; ++i) {
@@ -75,7 +81,7 @@ void moments(const Columns& s, const float* x, double* partial) {
     const std::int64_t width = least(kBlockColumns, s.c - c);
     const std::int64_t first = part % s.parts * s.part_rows;
     const std::int64_t last = least(first + s.part_rows, s.rows);
-    const float* image = x + part / s.parts * s.rows * s.c + c;
+    const T* image = x + part / s.parts * s.rows * s.c + c;
     double mean[kBlockColumns] = {};
     double m2[kBlockColumns] = {};
     for (std::int64_t r = first; r < last; r += kBlockRows) {
@@ -122,8 +128,8 @@ void merge_sums(const Columns& s, double* partial) {
 }  // namespace
 
 const ColumnsTable& columns_table() {
-  static constexpr ColumnsTable kTable = {moments,    column_sums,  merge_moments,
-                                          merge_sums, column_apply, column_gradient};
+  static constexpr ColumnsTable kTable = {moments<float>, moments<std::uint16_t>, column_sums,    merge_moments,
+                                          merge_sums,     column_apply,           column_gradient};
   return kTable;
 }
 

@@ -23,33 +23,38 @@ struct ColumnTable {
 
 // y = scale * rstd * (x - mean) + bias [+ residual], [relu]
 struct ColumnApply {
-  const float* x;
-  const float* residual;  // null: none
+  // f32; or all of these and y bf16
+  const void* x;
+  const void* residual;  // null: none
   ColumnTable mean, rstd, scale, bias;
   bool relu;
-  float* y;
+  void* y;
   std::uint8_t* mask;  // null, or one bit an element: y > 0
+  bool is_narrow = false;
 };
 
 // g is dy where the ReLU let x through: everywhere; where mask says so; or where scale * rstd * (x - mean) + bias > 0.
 enum class ColumnGate : std::uint8_t { kOpen, kMask, kSign };
 
 struct ColumnGradient {
-  const float* dy;
-  const float* x;  // null: only k0 counts
+  // f32; or all of these, dx and g bf16
+  const void* dy;
+  const void* x;  // null: only k0 counts
   const std::uint8_t* mask;
   ColumnGate gate;
   ColumnTable mean;
   ColumnTable rstd, scale, bias;  // for kSign
   // dx = k0 * g - (k1 + k2 * (x - mean)); k1 and k2 null: dx = k0 * g
   ColumnTable k0, k1, k2;
-  float* dx;  // null: not wanted
-  float* g;   // null: not wanted
+  void* dx;  // null: not wanted
+  void* g;   // null: not wanted
+  bool is_narrow = false;
 };
 
 struct ColumnsTable {
   // Each part's mean and sum of squared deviations: [images * parts, 2, c].
   void (*moments)(const Columns& s, const float* x, double* partial);
+  void (*moments_bf16)(const Columns& s, const std::uint16_t* x, double* partial);
   // Each part's sums of g and g * (x - mean): [images * parts, 2, c].
   void (*sums)(const Columns& s, const ColumnGradient& a, double* partial);
   // Joins an image's parts; the result takes the place of its first part.

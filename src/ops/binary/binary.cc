@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "neap/error.h"
+#include "ops/binary/binary_mixed_simd.h"
+#include "ops/convert_kernel.h"
 #include "ops/elementwise/broadcast.h"
 #include "ops/elementwise/element.h"
 
@@ -73,6 +75,26 @@ Prepared simd(const OpCall& call) {
       });
 }
 
+BinaryMixedTable::Run mixed_function(BinaryFn fn) {
+  const BinaryMixedTable& t = binary_mixed_table();
+  return fn == BinaryFn::kAdd ? t.add : fn == BinaryFn::kSub ? t.sub : fn == BinaryFn::kMul ? t.mul : nullptr;
+}
+
+Prepared simd_mixed(const OpCall& call) {
+  const auto fits = [&](const TensorType& t) {
+    return (t.dtype == DType::kF32 || t.dtype == DType::kBF16) && t.shape == call.outputs[0].shape;
+  };
+  const BinaryMixedTable::Run run = mixed_function(binary_fn(call));
+  if (run == nullptr || !has_bf16(call) || !fits(call.in(0)) || !fits(call.in(1)) || !fits(call.outputs[0])) {
+    return Declined{"for bf16 of one shape, and not this function"};
+  }
+  const auto narrow = [](const TensorType& t) { return t.dtype == DType::kBF16; };
+  return function_kernel([run, a = narrow(call.in(0)), b = narrow(call.in(1)), y = narrow(call.outputs[0]),
+                          n = call.outputs[0].elements()](const Buffers& buffers) {
+    run({buffers.in<void>(0), a}, {buffers.in<void>(1), b}, buffers.out<void>(0), y, n);
+  });
+}
+
 Prepared simd_grad(const OpCall& call) {
   return function_kernel(
       [run = binary_table().grad[static_cast<int>(binary_grad_fn(call))],
@@ -83,6 +105,7 @@ Prepared simd_grad(const OpCall& call) {
 
 constexpr KernelEntry kForward[] = {{"cuda", DeviceKind::kCuda, binary_cuda, true},
                                     {"simd", DeviceKind::kCpu, simd},
+                                    {"simd-bf16", DeviceKind::kCpu, simd_mixed, true},
                                     {"ref", DeviceKind::kCpu, binary_ref}};
 constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, binary_grad_cuda},
                                      {"simd", DeviceKind::kCpu, simd_grad},

@@ -142,29 +142,37 @@ double flops(const OpCall& call) { return forward_shape(call).flops(); }
 double weight_flops(const OpCall& call) { return weight_shape(call).flops(); }
 double data_flops(const OpCall& call) { return data_shape(call).flops(); }
 
-Prepared onednn(const OpCall& call) {
-  return conv_forward_onednn != nullptr ? conv_forward_onednn(forward_shape(call), call.has(2)) : not_linked();
-}
-Prepared weight_onednn(const OpCall& call) {
-  return conv_weight_onednn != nullptr ? conv_weight_onednn(weight_shape(call), call.outputs.size() > 1) : not_linked();
-}
-Prepared data_onednn(const OpCall& call) {
-  return conv_data_onednn != nullptr ? conv_data_onednn(data_shape(call)) : not_linked();
-}
-
-// On CUDA tensors may be bf16: all of them, but for a weight's gradient, and without a bias.
+// Tensors may be bf16: all of them, but for a weight's gradient; on CUDA without a bias.
 constexpr const char* kMixture = "a mixture of types";
 
-bool is_mixture(const OpCall& call, bool narrow_result) {
+bool is_mixture_but_bias(const OpCall& call, bool narrow_result) {
   if (!has_bf16(call)) return false;
   const bool is_result = (call.outputs[0].dtype == DType::kBF16) == narrow_result;
-  const bool is_plain = call.in(0).dtype == DType::kBF16 && call.in(1).dtype == DType::kBF16 && !call.has(2);
-  return !is_result || !is_plain;
+  return !is_result || call.in(0).dtype != DType::kBF16 || call.in(1).dtype != DType::kBF16;
+}
+bool is_mixture(const OpCall& call, bool narrow_result) {
+  return is_mixture_but_bias(call, narrow_result) || (has_bf16(call) && call.has(2));
 }
 
 ConvShape typed(ConvShape s, const OpCall& call) {
   s.type = call.in(0).dtype;
+  if (call.has(2)) s.bias_type = call.in(2).dtype;
   return s;
+}
+
+Prepared onednn(const OpCall& call) {
+  if (is_mixture_but_bias(call, true)) return Declined{kMixture};
+  return conv_forward_onednn != nullptr ? conv_forward_onednn(typed(forward_shape(call), call), call.has(2))
+                                        : not_linked();
+}
+Prepared weight_onednn(const OpCall& call) {
+  if (is_mixture(call, false)) return Declined{kMixture};
+  return conv_weight_onednn != nullptr ? conv_weight_onednn(typed(weight_shape(call), call), call.outputs.size() > 1)
+                                       : not_linked();
+}
+Prepared data_onednn(const OpCall& call) {
+  if (is_mixture(call, true)) return Declined{kMixture};
+  return conv_data_onednn != nullptr ? conv_data_onednn(typed(data_shape(call), call)) : not_linked();
 }
 
 Prepared product(const OpCall& call) {
@@ -225,17 +233,17 @@ Prepared data_ref(const OpCall& call) {
 constexpr KernelEntry kForward[] = {{"cublaslt", DeviceKind::kCuda, product, true},
                                     {"cudnn", DeviceKind::kCuda, cudnn, true},
                                     {"cuda", DeviceKind::kCuda, cuda},
-                                    {"onednn", DeviceKind::kCpu, onednn},
+                                    {"onednn", DeviceKind::kCpu, onednn, true},
                                     {"ref", DeviceKind::kCpu, ref}};
 constexpr KernelEntry kWeight[] = {{"cublaslt", DeviceKind::kCuda, weight_product, true},
                                    {"cudnn", DeviceKind::kCuda, weight_cudnn, true},
                                    {"cuda", DeviceKind::kCuda, weight_cuda},
-                                   {"onednn", DeviceKind::kCpu, weight_onednn},
+                                   {"onednn", DeviceKind::kCpu, weight_onednn, true},
                                    {"ref", DeviceKind::kCpu, weight_ref}};
 constexpr KernelEntry kData[] = {{"cublaslt", DeviceKind::kCuda, data_product, true},
                                  {"cudnn", DeviceKind::kCuda, data_cudnn, true},
                                  {"cuda", DeviceKind::kCuda, data_cuda},
-                                 {"onednn", DeviceKind::kCpu, data_onednn},
+                                 {"onednn", DeviceKind::kCpu, data_onednn, true},
                                  {"ref", DeviceKind::kCpu, data_ref}};
 
 }  // namespace

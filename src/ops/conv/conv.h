@@ -14,7 +14,8 @@ struct ConvShape {
   std::int64_t od = 1, oh = 0, ow = 0, o = 0;
   std::int64_t groups = 1;
   Window window;
-  DType type = DType::kF32;  // f32, or bf16 on CUDA alone: then dw is f32 all the same
+  DType type = DType::kF32;  // or bf16: then dw and db are f32 all the same
+  DType bias_type = DType::kF32;
 
   double flops() const;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/bytes.h"
+#include "device/cpu/bf16.h"
 #include "device/cpu/onednn.h"
 #include "ops/conv/conv.h"
 
@@ -22,20 +23,30 @@ struct Problem {
   Dims strides, dilates, pad_l, pad_r;
 };
 
-Desc channels_last(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {
-  return onednn_strided({n, c, h, w}, {h * w * c, 1, w * c, c});
+using Type = dnnl::memory::data_type;
+Type type_of(DType type) { return type == DType::kBF16 ? Type::bf16 : Type::f32; }
+
+Desc channels_last(Type type, std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {
+  return onednn_strided({n, c, h, w}, {h * w * c, 1, w * c, c}, type);
 }
 
-Desc channels_last(std::int64_t n, std::int64_t c, std::int64_t d, std::int64_t h, std::int64_t w) {
-  return onednn_strided({n, c, d, h, w}, {d * h * w * c, 1, h * w * c, w * c, c});
+Desc channels_last(Type type, std::int64_t n, std::int64_t c, std::int64_t d, std::int64_t h, std::int64_t w) {
+  return onednn_strided({n, c, d, h, w}, {d * h * w * c, 1, h * w * c, w * c, c}, type);
 }
+
+// Of x and y, of the weights and of the bias.
+struct ConvTypes {
+  Type data, weights, bias;
+};
+ConvTypes forward_types(const ConvShape& s) { return {type_of(s.type), type_of(s.type), type_of(s.bias_type)}; }
+ConvTypes weight_types(const ConvShape& s) { return {type_of(s.type), Type::f32, Type::f32}; }
 
 // What is missing at the end for the last window; negative where the input has a rest that no window reaches.
 std::int64_t missing(const WindowAxis& a, std::int64_t positions, std::int64_t size) {
   return (positions - 1) * a.stride + a.extent() - a.pad_begin - size;
 }
 
-Problem volume_problem(const ConvShape& s, bool with_bias) {
+Problem volume_problem(const ConvShape& s, const ConvTypes& t, bool with_bias) {
   const auto& [d, h, w] = s.window;
   const std::int64_t og = s.o / s.groups;
   const std::int64_t cg = s.c / s.groups;
@@ -47,19 +58,19 @@ Problem volume_problem(const ConvShape& s, bool with_bias) {
     sizes.erase(sizes.begin());
     steps.erase(steps.begin());
   }
-  return {.src = channels_last(s.n, s.c, s.d, s.h, s.w),
-          .dst = channels_last(s.n, s.o, s.od, s.oh, s.ow),
-          .bias = with_bias ? onednn_dense({s.o}) : Desc(),
-          .weights = onednn_any(sizes),
-          .plain = onednn_strided(sizes, steps),
+  return {.src = channels_last(t.data, s.n, s.c, s.d, s.h, s.w),
+          .dst = channels_last(t.data, s.n, s.o, s.od, s.oh, s.ow),
+          .bias = with_bias ? onednn_dense({s.o}, t.bias) : Desc(),
+          .weights = onednn_any(sizes, t.weights),
+          .plain = onednn_strided(sizes, steps, t.weights),
           .strides = {d.stride, h.stride, w.stride},
           .dilates = {d.dilation - 1, h.dilation - 1, w.dilation - 1},
           .pad_l = {d.pad_begin, h.pad_begin, w.pad_begin},
           .pad_r = {missing(d, s.od, s.d), missing(h, s.oh, s.h), missing(w, s.ow, s.w)}};
 }
 
-Problem problem_of(const ConvShape& s, bool with_bias) {
-  if (s.is_volume) return volume_problem(s, with_bias);
+Problem problem_of(const ConvShape& s, const ConvTypes& t, bool with_bias) {
+  if (s.is_volume) return volume_problem(s, t, with_bias);
   const WindowAxis& h = s.window.h;
   const WindowAxis& w = s.window.w;
   const std::int64_t og = s.o / s.groups;
@@ -71,11 +82,11 @@ Problem problem_of(const ConvShape& s, bool with_bias) {
     sizes.erase(sizes.begin());
     steps.erase(steps.begin());
   }
-  return {.src = channels_last(s.n, s.c, s.h, s.w),
-          .dst = channels_last(s.n, s.o, s.oh, s.ow),
-          .bias = with_bias ? onednn_dense({s.o}) : Desc(),
-          .weights = onednn_any(sizes),
-          .plain = onednn_strided(sizes, steps),
+  return {.src = channels_last(t.data, s.n, s.c, s.h, s.w),
+          .dst = channels_last(t.data, s.n, s.o, s.oh, s.ow),
+          .bias = with_bias ? onednn_dense({s.o}, t.bias) : Desc(),
+          .weights = onednn_any(sizes, t.weights),
+          .plain = onednn_strided(sizes, steps, t.weights),
           .strides = {h.stride, w.stride},
           .dilates = {h.dilation - 1, w.dilation - 1},
           .pad_l = {h.pad_begin, w.pad_begin},
@@ -186,6 +197,7 @@ class DataKernel final : public ConvKernel {
 template <class Make>
 Prepared prepared(const ConvShape& s, Make make) {
   if (s.n * s.d * s.h * s.w * s.c * s.od * s.oh * s.ow * s.o == 0) return Declined{"nothing to compute"};
+  if (s.type == DType::kBF16 && !has_bf16_products()) return Declined{"this CPU has no products of bf16"};
   try {
     return make();
   } catch (const dnnl::error& e) {
@@ -197,7 +209,7 @@ Prepared prepared(const ConvShape& s, Make make) {
 
 Prepared conv_forward_onednn(const ConvShape& s, bool with_bias) {
   return prepared(s, [&]() -> Prepared {
-    const Problem p = problem_of(s, with_bias);
+    const Problem p = problem_of(s, forward_types(s), with_bias);
     const auto pd = forward_desc(p);
     OneDnnCall call(
         dnnl::convolution_forward(pd), pd.scratchpad_desc(),
@@ -209,10 +221,11 @@ Prepared conv_forward_onednn(const ConvShape& s, bool with_bias) {
 
 Prepared conv_weight_onednn(const ConvShape& s, bool with_bias) {
   return prepared(s, [&]() -> Prepared {
-    const Problem p = problem_of(s, with_bias);
+    const Problem p = problem_of(s, weight_types(s), with_bias);
+    const auto hint = forward_desc(problem_of(s, forward_types(s), with_bias));
     const dnnl::convolution_backward_weights::desc d(dnnl::algorithm::convolution_direct, p.src, p.weights, p.bias,
                                                      p.dst, p.strides, p.dilates, p.pad_l, p.pad_r);
-    const dnnl::convolution_backward_weights::primitive_desc pd(d, onednn_attr(), onednn_engine(), forward_desc(p));
+    const dnnl::convolution_backward_weights::primitive_desc pd(d, onednn_attr(), onednn_engine(), hint);
     OneDnnCall call(dnnl::convolution_backward_weights(pd), pd.scratchpad_desc(),
                     {{DNNL_ARG_SRC, p.src},
                      {DNNL_ARG_DIFF_DST, p.dst},
@@ -225,7 +238,7 @@ Prepared conv_weight_onednn(const ConvShape& s, bool with_bias) {
 
 Prepared conv_data_onednn(const ConvShape& s) {
   return prepared(s, [&]() -> Prepared {
-    const Problem p = problem_of(s, false);
+    const Problem p = problem_of(s, forward_types(s), false);
     const dnnl::convolution_backward_data::desc d(dnnl::algorithm::convolution_direct, p.src, p.weights, p.dst,
                                                   p.strides, p.dilates, p.pad_l, p.pad_r);
     const dnnl::convolution_backward_data::primitive_desc pd(d, onednn_attr(), onednn_engine(), forward_desc(p));

@@ -50,21 +50,27 @@ Values gradient(GradientCall& c) {
 }
 
 Prepared simd(const OpCall& call) {
-  return function_kernel([s = row_norm(call.shape(0), call.attrs)](const Buffers& b) {
+  if (!takes_types(call, -1, 0)) return Declined{"of bf16 only the result"};
+  const bool narrow = call.outputs[0].dtype == DType::kBF16;
+  return function_kernel([s = row_norm(call.shape(0), call.attrs), narrow](const Buffers& b) {
     row_norm_table().layer(s, {.x = b.in<float>(0),
                                .scale = b.in<float>(1),
                                .bias = b.in<float>(2),
-                               .y = b.out<float>(0),
+                               .y = b.out<void>(0),
+                               .is_narrow = narrow,
                                .mean = b.out<float>(1),
                                .rstd = b.out<float>(2)});
   });
 }
 
 Prepared simd_grad(const OpCall& call) {
+  if (!takes_types(call, 0, -1)) return Declined{"of bf16 only dy"};
   const RowNorm s = row_norm(call.shape(1), call.attrs);
+  const bool narrow = call.in(0).dtype == DType::kBF16;
   return function_kernel(
-      [s](const Buffers& b) {
-        row_norm_table().layer_grad(s, {.dy = b.in<float>(0),
+      [s, narrow](const Buffers& b) {
+        row_norm_table().layer_grad(s, {.dy = b.in<void>(0),
+                                        .is_narrow = narrow,
                                         .x = b.in<float>(1),
                                         .mean = b.in<float>(2),
                                         .rstd = b.in<float>(3),
@@ -82,11 +88,11 @@ double flops_grad(const OpCall& call) { return 13.0 * static_cast<double>(call.i
 
 constexpr KernelEntry kForward[] = {{"cuda-warp", DeviceKind::kCuda, layer_norm_mixed_cuda, true},
                                     {"cuda", DeviceKind::kCuda, layer_norm_cuda},
-                                    {"simd", DeviceKind::kCpu, simd},
+                                    {"simd", DeviceKind::kCpu, simd, true},
                                     {"ref", DeviceKind::kCpu, layer_norm_ref}};
 constexpr KernelEntry kBackward[] = {{"cuda-warp", DeviceKind::kCuda, layer_norm_grad_mixed_cuda, true},
                                      {"cuda", DeviceKind::kCuda, layer_norm_grad_cuda},
-                                     {"simd", DeviceKind::kCpu, simd_grad},
+                                     {"simd", DeviceKind::kCpu, simd_grad, true},
                                      {"ref", DeviceKind::kCpu, layer_norm_grad_ref}};
 constexpr InOut kInPlace[] = {{0, 0}};
 constexpr InOut kGradInPlace[] = {{0, 0}, {1, 0}};

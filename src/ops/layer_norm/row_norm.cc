@@ -42,6 +42,17 @@ std::int64_t row_norm_partial_bytes(const RowNorm& s) {
   return s.parts * 2 * s.width * static_cast<std::int64_t>(sizeof(float));
 }
 
+bool takes_types(const OpCall& call, int narrow_in, int narrow_out) {
+  for (int i = 0; i < static_cast<int>(call.inputs.size()); ++i) {
+    const auto& t = call.inputs[static_cast<std::size_t>(i)];
+    if (t && t->dtype == DType::kBF16 && i != narrow_in) return false;
+  }
+  for (int i = 0; i < static_cast<int>(call.outputs.size()); ++i) {
+    if (call.outputs[static_cast<std::size_t>(i)].dtype == DType::kBF16 && i != narrow_out) return false;
+  }
+  return true;
+}
+
 void expect_shape(const OpCall& call, std::size_t i, const Shape& shape, std::string_view what) {
   if (!call.has(i)) return;
   const TensorType want{DType::kF32, shape};

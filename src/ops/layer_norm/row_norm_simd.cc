@@ -16,6 +16,16 @@ NEAP_VM void store_lanes(float* p, vf v, std::int64_t n) {
     vstore_n(p, v, n);
   }
 }
+NEAP_VM vf load_lanes(const std::uint16_t* p, std::int64_t n) {
+  return n == kLanes ? vload_bf16(p) : vload_bf16_n(p, n);
+}
+NEAP_VM void store_lanes(std::uint16_t* p, vf v, std::int64_t n) {
+  if (n == kLanes) {
+    vstore_bf16(p, v);
+  } else {
+    vstore_bf16_n(p, v, n);
+  }
+}
 NEAP_VM vf load_or(const float* p, std::int64_t i, std::int64_t n, float without) {
   return p == nullptr ? vset(without) : load_lanes(p + i, n);
 }
@@ -41,13 +51,13 @@ NEAP_VM float sum_row(const float* x, std::int64_t width, float centre) {
   return vsum_lanes((s0 + s1) + (s2 + s3));
 }
 
-template <bool kCentred>
-void forward(const RowNorm& s, const RowNormForward& a) {
+template <bool kCentred, class Y>
+void forward_as(const RowNorm& s, const RowNormForward& a) {
   const auto width = static_cast<float>(s.width);
 #pragma omp parallel for schedule(static)
   for (std::int64_t r = 0; r < s.rows; ++r) {
     const float* x = a.x + r * s.width;
-    float* y = a.y + r * s.width;
+    Y* y = static_cast<Y*>(a.y) + r * s.width;
     const float mean = kCentred ? sum_row<add>(x, s.width, 0) / width : 0;
     const float var = sum_row<add_square>(x, s.width, mean) / width;
     const float rstd = 1.0F / __builtin_sqrtf(var + s.epsilon);
@@ -61,11 +71,16 @@ void forward(const RowNorm& s, const RowNormForward& a) {
   }
 }
 
+template <bool kCentred>
+void forward(const RowNorm& s, const RowNormForward& a) {
+  a.is_narrow ? forward_as<kCentred, std::uint16_t>(s, a) : forward_as<kCentred, float>(s, a);
+}
+
 // R rows: their part of dscale and dbias is added to `partial`, then dx.
 // g = scale dy, n = (x - mean) rstd: dx = rstd (g - [sum(g) / width] - n sum(g n) / width)
-template <bool kCentred, std::int64_t R>
+template <bool kCentred, class Dy, std::int64_t R>
 NEAP_VM void backward_rows(const RowNorm& s, const RowNormBackward& a, std::int64_t row, float* partial) {
-  const float* dy = a.dy + row * s.width;
+  const Dy* dy = static_cast<const Dy*>(a.dy) + row * s.width;
   const float* x = a.x + row * s.width;
   float mean[R], rstd[R];
   vf sum[R], product[R];
@@ -117,19 +132,24 @@ void merge(const RowNorm& s, const float* partial, float* out) {
   }
 }
 
-template <bool kCentred>
-void backward(const RowNorm& s, const RowNormBackward& a) {
+template <bool kCentred, class Dy>
+void backward_as(const RowNorm& s, const RowNormBackward& a) {
 #pragma omp parallel for schedule(static)
   for (std::int64_t p = 0; p < s.parts; ++p) {
     float* partial = a.partial + p * 2 * s.width;
     for (std::int64_t i = 0; i < 2 * s.width; ++i) partial[i] = 0;
     const std::int64_t last = least((p + 1) * s.part_rows, s.rows);
     std::int64_t r = p * s.part_rows;
-    for (; r + kRowsTogether <= last; r += kRowsTogether) backward_rows<kCentred, kRowsTogether>(s, a, r, partial);
-    for (; r < last; ++r) backward_rows<kCentred, 1>(s, a, r, partial);
+    for (; r + kRowsTogether <= last; r += kRowsTogether) backward_rows<kCentred, Dy, kRowsTogether>(s, a, r, partial);
+    for (; r < last; ++r) backward_rows<kCentred, Dy, 1>(s, a, r, partial);
   }
   merge(s, a.partial, a.dscale);
   if (kCentred) merge(s, a.partial + s.width, a.dbias);
+}
+
+template <bool kCentred>
+void backward(const RowNorm& s, const RowNormBackward& a) {
+  a.is_narrow ? backward_as<kCentred, std::uint16_t>(s, a) : backward_as<kCentred, float>(s, a);
 }
 
 }  // namespace

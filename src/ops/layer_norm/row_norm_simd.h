@@ -21,13 +21,15 @@ struct RowNormForward {
   const float* x;
   const float* scale;
   const float* bias;
-  float* y;
+  void* y;  // f32, or bf16
+  bool is_narrow = false;
   float* mean;
   float* rstd;
 };
 
 struct RowNormBackward {
-  const float* dy;
+  const void* dy;  // f32, or bf16
+  bool is_narrow = false;
   const float* x;
   const float* mean;
   const float* rstd;

@@ -73,12 +73,12 @@ Prepared grad_onednn(const OpCall& call) {
 }
 
 constexpr KernelEntry kForward[] = {{"cublaslt", DeviceKind::kCuda, linear_cuda, true},
-                                    {"onednn", DeviceKind::kCpu, onednn},
+                                    {"onednn", DeviceKind::kCpu, onednn, true},
                                     {"simd", DeviceKind::kCpu, linear_own},
                                     {"ref", DeviceKind::kCpu, linear_ref}};
 constexpr KernelEntry kBackward[] = {{"cublaslt", DeviceKind::kCuda, linear_grad_cuda, true},
-                                     {"onednn", DeviceKind::kCpu, grad_onednn},
-                                     {"simd", DeviceKind::kCpu, linear_grad_own},
+                                     {"onednn", DeviceKind::kCpu, grad_onednn, true},
+                                     {"simd", DeviceKind::kCpu, linear_grad_own, true},
                                      {"ref", DeviceKind::kCpu, linear_grad_ref}};
 
 std::int64_t rows_of(const Shape& x) {

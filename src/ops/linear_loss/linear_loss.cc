@@ -52,7 +52,7 @@ double flops(const OpCall& call) {
 }
 
 constexpr KernelEntry kKernels[] = {{"cuda", DeviceKind::kCuda, linear_loss_cuda, true},
-                                    {"simd", DeviceKind::kCpu, linear_loss_own},
+                                    {"simd", DeviceKind::kCpu, linear_loss_own, true},
                                     {"ref", DeviceKind::kCpu, linear_loss_ref}};
 
 }  // namespace

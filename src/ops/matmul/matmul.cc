@@ -123,7 +123,7 @@ Prepared f32_only(const OpCall& call) {
 Prepared onednn(const OpCall& call) { return matmul_onednn != nullptr ? matmul_onednn(call) : not_linked(); }
 
 constexpr KernelEntry kKernels[] = {{"cublaslt", DeviceKind::kCuda, matmul_cuda, true},
-                                    {"onednn", DeviceKind::kCpu, f32_only<onednn>},
+                                    {"onednn", DeviceKind::kCpu, onednn, true},
                                     {"simd", DeviceKind::kCpu, f32_only<matmul_simd>},
                                     {"ref", DeviceKind::kCpu, matmul_ref}};
 

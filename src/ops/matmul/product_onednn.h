@@ -9,6 +9,16 @@
 
 namespace neap::ops {
 
+// All f32; or operands of bf16, summed in f32, with a result (and a bias) of either type.
+struct ProductTypes {
+  DType operands = DType::kF32;
+  DType bias = DType::kF32;
+  DType result = DType::kF32;
+};
+// Of a call with operands as inputs 0 and 1, and perhaps a bias as input 2. Nothing for other mixtures, and for bf16
+// where this CPU has no instructions for its products.
+std::optional<ProductTypes> product_types(const OpCall& call);
+
 // C = alpha * A B [+ bias] [+ C]; C is dense, bias is a row.
 struct Product {
   std::int64_t m = 0, n = 0, k = 0;
@@ -17,6 +27,7 @@ struct Product {
   float alpha = 1;
   bool bias = false;
   bool accumulate = false;
+  ProductTypes types = {};
 };
 
 struct ProductCall {
@@ -24,7 +35,7 @@ struct ProductCall {
   std::string numerics;
 
   // No bias: null.
-  void run(const float* a, const float* b, const float* bias, float* c, std::byte* scratchpad);
+  void run(const void* a, const void* b, const void* bias, void* c, std::byte* scratchpad);
 };
 
 // Nothing where the library has only its reference implementation, or where there is nothing to compute.

@@ -40,17 +40,25 @@ Values gradient(GradientCall& c) {
 }
 
 Prepared simd(const OpCall& call) {
-  return function_kernel([s = row_norm(call.shape(0), call.attrs)](const Buffers& b) {
-    row_norm_table().rms(s,
-                         {.x = b.in<float>(0), .scale = b.in<float>(1), .y = b.out<float>(0), .rstd = b.out<float>(1)});
+  if (!takes_types(call, -1, 0)) return Declined{"of bf16 only the result"};
+  const bool narrow = call.outputs[0].dtype == DType::kBF16;
+  return function_kernel([s = row_norm(call.shape(0), call.attrs), narrow](const Buffers& b) {
+    row_norm_table().rms(s, {.x = b.in<float>(0),
+                             .scale = b.in<float>(1),
+                             .y = b.out<void>(0),
+                             .is_narrow = narrow,
+                             .rstd = b.out<float>(1)});
   });
 }
 
 Prepared simd_grad(const OpCall& call) {
+  if (!takes_types(call, 0, -1)) return Declined{"of bf16 only dy"};
   const RowNorm s = row_norm(call.shape(1), call.attrs);
+  const bool narrow = call.in(0).dtype == DType::kBF16;
   return function_kernel(
-      [s](const Buffers& b) {
-        row_norm_table().rms_grad(s, {.dy = b.in<float>(0),
+      [s, narrow](const Buffers& b) {
+        row_norm_table().rms_grad(s, {.dy = b.in<void>(0),
+                                      .is_narrow = narrow,
                                       .x = b.in<float>(1),
                                       .rstd = b.in<float>(2),
                                       .scale = b.in<float>(3),
@@ -108,8 +116,8 @@ Prepared ref_grad(const OpCall& call) {
 double flops(const OpCall& call) { return 4.0 * static_cast<double>(call.in(0).elements()); }
 double flops_grad(const OpCall& call) { return 10.0 * static_cast<double>(call.in(0).elements()); }
 
-constexpr KernelEntry kForward[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
-constexpr KernelEntry kBackward[] = {{"simd", DeviceKind::kCpu, simd_grad}, {"ref", DeviceKind::kCpu, ref_grad}};
+constexpr KernelEntry kForward[] = {{"simd", DeviceKind::kCpu, simd, true}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kBackward[] = {{"simd", DeviceKind::kCpu, simd_grad, true}, {"ref", DeviceKind::kCpu, ref_grad}};
 constexpr InOut kInPlace[] = {{0, 0}};
 constexpr InOut kGradInPlace[] = {{0, 0}, {1, 0}};
 

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "device/cpu/bf16.h"
 #include "device/geared_kernel.h"
 #include "neap/error.h"
+#include "ops/convert_kernel.h"
 #include "recurrent/gear.h"
 
 namespace neap::ops {
@@ -242,14 +244,6 @@ Values chunk_gradient(ChunkFamily family, std::string_view grad_op, GradientCall
   return dx;
 }
 
-Prepared chunk_simd(ChunkFamily family, const OpCall& call) {
-  const ChunkShape shape = forward_shape(family, call);
-  const auto run = [shape](const Buffers& b, std::uint32_t gear) {
-    run_forward(shape, chunk_forward_buffers(b), b.workspace, Gear::of(gear));
-  };
-  return std::make_unique<GearedFunction>(run, forward_workspace(shape));
-}
-
 namespace {
 
 // These inputs are of one type, all else is f32.
@@ -269,7 +263,27 @@ std::optional<DType> product_type(const OpCall& call, std::initializer_list<std:
 
 constexpr const char* kMixture = "a mixture of types";
 
+// Sets how products are taken; says why not, where they cannot. Weights' gradients are sums of pairs of rows, which
+// must not go across steps.
+const char* take_type(ChunkShape& shape, const std::optional<DType>& type) {
+  if (!type) return kMixture;
+  if (*type == DType::kF32) return nullptr;
+  shape.is_bf16 = true;
+  if (!has_bf16_products()) return "this CPU has no products of bf16";
+  return shape.batch % 2 != 0 ? "the batch is odd" : nullptr;
+}
+
 }  // namespace
+
+Prepared chunk_simd(ChunkFamily family, const OpCall& call) {
+  ChunkShape shape = forward_shape(family, call);
+  const auto type = product_type(call, {ChunkIn::kX, ChunkIn::kWIh, ChunkIn::kWHh});
+  if (const char* why = take_type(shape, type)) return Declined{why};
+  const auto run = [shape](const Buffers& b, std::uint32_t gear) {
+    run_forward(shape, chunk_forward_buffers(b), b.workspace, Gear::of(gear));
+  };
+  return std::make_unique<GearedFunction>(run, forward_workspace(shape));
+}
 
 Prepared chunk_on_cuda(ChunkFamily family, const OpCall& call) {
   if (chunk_cuda == nullptr) return not_linked();
@@ -292,8 +306,29 @@ Prepared chunk_ref(ChunkFamily family, const OpCall& call) {
   return function_kernel(run, forward_workspace_ref(shape));
 }
 
+namespace {
+
+// What is no operand of a product as f32.
+OpCall with_wide_rest(const OpCall& call, std::initializer_list<std::size_t> products) {
+  OpCall out = widened(call);
+  for (const std::size_t i : products) out.inputs[i] = call.inputs[i];
+  return out;
+}
+
+}  // namespace
+
 Prepared chunk_grad_simd(ChunkFamily family, const OpCall& call) {
-  const ChunkShape shape = backward_shape(family, call);
+  const std::initializer_list<std::size_t> products = {ChunkGradIn::kX, ChunkGradIn::kWIh, ChunkGradIn::kWHh};
+  const OpCall inner = with_wide_rest(call, products);
+  if (!(inner.inputs == call.inputs) || !(inner.outputs == call.outputs)) {
+    Prepared made = chunk_grad_simd(family, inner);
+    auto* kernel = std::get_if<std::unique_ptr<Kernel>>(&made);
+    if (kernel == nullptr) return made;
+    return converting_between(call, inner, std::move(*kernel), DeviceKind::kCpu);
+  }
+  ChunkShape shape = backward_shape(family, call);
+  const auto type = product_type(call, products);
+  if (const char* why = take_type(shape, type)) return Declined{why};
   const auto run = [shape](const Buffers& b, std::uint32_t gear) {
     run_backward(shape, chunk_backward_buffers(b), b.workspace, Gear::of(gear));
   };

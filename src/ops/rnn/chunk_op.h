@@ -84,9 +84,9 @@ struct ChunkOps {
   static double grad_flops(const OpCall& call) { return chunk_grad_flops(kFamily, call); }
 
   static constexpr KernelEntry kForward[] = {
-      {"cuda", DeviceKind::kCuda, cuda, true}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
+      {"cuda", DeviceKind::kCuda, cuda, true}, {"simd", DeviceKind::kCpu, simd, true}, {"ref", DeviceKind::kCpu, ref}};
   static constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, cuda_grad, true},
-                                              {"simd", DeviceKind::kCpu, simd_grad},
+                                              {"simd", DeviceKind::kCpu, simd_grad, true},
                                               {"ref", DeviceKind::kCpu, ref_grad}};
 
   static constexpr OpDef forward(std::string_view name, Values (*gradient)(GradientCall&)) {

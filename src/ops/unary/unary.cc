@@ -121,26 +121,51 @@ Values gradient(GradientCall& c) {
   return {c.g(fmt::format("{}_grad", spec.name), {c.dy[0], saved}, c.node.attrs)};
 }
 
+// All tensors are of the one type.
+bool is_all(const OpCall& call, DType type) {
+  for (const auto& t : call.inputs) {
+    if (t->dtype != type) return false;
+  }
+  return call.outputs[0].dtype == type;
+}
+
+using Half = UnaryTable::Half;
+
 Prepared simd(const OpCall& call) {
-  if (call.in(0).dtype != DType::kF32) return Declined{"f32 only"};
   const UnaryCall unary = unary_call(call);
-  return function_kernel(
-      [run = unary_table().forward[static_cast<int>(unary.fn)], args = unary.args,
-       n = call.in(0).elements()](const Buffers& b) { run(b.in<float>(0), b.out<float>(0), n, args); });
+  const auto at = static_cast<int>(unary.fn);
+  const std::int64_t n = call.in(0).elements();
+  if (is_all(call, DType::kF32)) {
+    return function_kernel([run = unary_table().forward[at], args = unary.args, n](const Buffers& b) {
+      run(b.in<float>(0), b.out<float>(0), n, args);
+    });
+  }
+  if (!is_all(call, DType::kBF16)) return Declined{"f32 or bf16 only"};
+  return function_kernel([run = unary_table().forward_bf16[at], args = unary.args, n](const Buffers& b) {
+    run(b.in<Half>(0), b.out<Half>(0), n, args);
+  });
 }
 
 Prepared simd_grad(const OpCall& call) {
   const UnaryCall unary = unary_call(call);
-  return function_kernel(
-      [run = unary_table().backward[static_cast<int>(unary.fn)], args = unary.args,
-       n = call.in(0).elements()](const Buffers& b) { run(b.in<float>(0), b.in<float>(1), b.out<float>(0), n, args); });
+  const auto at = static_cast<int>(unary.fn);
+  const std::int64_t n = call.in(0).elements();
+  if (is_all(call, DType::kF32)) {
+    return function_kernel([run = unary_table().backward[at], args = unary.args, n](const Buffers& b) {
+      run(b.in<float>(0), b.in<float>(1), b.out<float>(0), n, args);
+    });
+  }
+  if (!is_all(call, DType::kBF16)) return Declined{"f32 or bf16 only"};
+  return function_kernel([run = unary_table().backward_bf16[at], args = unary.args, n](const Buffers& b) {
+    run(b.in<Half>(0), b.in<Half>(1), b.out<Half>(0), n, args);
+  });
 }
 
 constexpr KernelEntry kForward[] = {{"cuda", DeviceKind::kCuda, unary_cuda, true},
-                                    {"simd", DeviceKind::kCpu, simd},
+                                    {"simd", DeviceKind::kCpu, simd, true},
                                     {"ref", DeviceKind::kCpu, unary_ref}};
 constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, unary_grad_cuda, true},
-                                     {"simd", DeviceKind::kCpu, simd_grad},
+                                     {"simd", DeviceKind::kCpu, simd_grad, true},
                                      {"ref", DeviceKind::kCpu, unary_grad_ref}};
 constexpr InOut kOverInput[] = {{0, 0}};
 constexpr InOut kOverEither[] = {{0, 0}, {1, 0}};

@@ -6,40 +6,64 @@
 namespace neap::NEAP_ISA_NS {
 namespace {
 
-template <auto F>
-void map(const float* src, float* dst, std::int64_t n, UnaryArgs args) {
+NEAP_VM vf load(const float* p) { return vload(p); }
+NEAP_VM vf load(const float* p, std::int64_t n) { return vload_n(p, n); }
+NEAP_VM void store(float* p, vf x) { vstore(p, x); }
+NEAP_VM void store(float* p, vf x, std::int64_t n) { vstore_n(p, x, n); }
+NEAP_VM vf load(const std::uint16_t* p) { return vload_bf16(p); }
+NEAP_VM vf load(const std::uint16_t* p, std::int64_t n) { return vload_bf16_n(p, n); }
+NEAP_VM void store(std::uint16_t* p, vf x) { vstore_bf16(p, x); }
+NEAP_VM void store(std::uint16_t* p, vf x, std::int64_t n) { vstore_bf16_n(p, x, n); }
+
+template <auto F, class T>
+void map(const T* src, T* dst, std::int64_t n, UnaryArgs args) {
   for_blocks(n, [=](std::int64_t first, std::int64_t count) {
-    const float* x = src + first;
-    float* y = dst + first;
+    const T* x = src + first;
+    T* y = dst + first;
     std::int64_t i = 0;
-    for (; i + kLanes <= count; i += kLanes) vstore(y + i, F(vload(x + i), args));
-    if (i < count) vstore_n(y + i, F(vload_n(x + i, count - i), args), count - i);
+    for (; i + kLanes <= count; i += kLanes) store(y + i, F(load(x + i), args));
+    if (i < count) store(y + i, F(load(x + i, count - i), args), count - i);
   });
 }
 
-template <auto F>
-void map_grad(const float* diff_dst, const float* saved, float* diff_src, std::int64_t n, UnaryArgs args) {
+template <auto F, class T>
+void map_grad(const T* diff_dst, const T* saved, T* diff_src, std::int64_t n, UnaryArgs args) {
   for_blocks(n, [=](std::int64_t first, std::int64_t count) {
-    const float* dy = diff_dst + first;
-    const float* s = saved + first;
-    float* dx = diff_src + first;
+    const T* dy = diff_dst + first;
+    const T* s = saved + first;
+    T* dx = diff_src + first;
     std::int64_t i = 0;
-    for (; i + kLanes <= count; i += kLanes) vstore(dx + i, F(vload(dy + i), vload(s + i), args));
+    for (; i + kLanes <= count; i += kLanes) store(dx + i, F(load(dy + i), load(s + i), args));
     const std::int64_t rest = count - i;
-    if (rest > 0) vstore_n(dx + i, F(vload_n(dy + i, rest), vload_n(s + i, rest), args), rest);
+    if (rest > 0) store(dx + i, F(load(dy + i, rest), load(s + i, rest), args), rest);
   });
 }
+
+struct Forwards {
+  UnaryTable::Forward f32;
+  UnaryTable::ForwardBf16 bf16;
+};
+struct Backwards {
+  UnaryTable::Backward f32 = nullptr;
+  UnaryTable::BackwardBf16 bf16 = nullptr;
+};
+template <auto F>
+constexpr Forwards kMaps = {map<F, float>, map<F, UnaryTable::Half>};
+template <auto F>
+constexpr Backwards kGrads = {map_grad<F, float>, map_grad<F, UnaryTable::Half>};
 
 #define NEAP_FORWARD(expression) \
-  map<[]([[maybe_unused]] vf x, [[maybe_unused]] UnaryArgs k) -> vf { return (expression); }>
+  kMaps<[]([[maybe_unused]] vf x, [[maybe_unused]] UnaryArgs k) -> vf { return (expression); }>
 // s is the input or the output, as unary.cc says.
 #define NEAP_BACKWARD(expression) \
-  map_grad<[](vf dy, [[maybe_unused]] vf s, [[maybe_unused]] UnaryArgs k) -> vf { return (expression); }>
+  kGrads<[](vf dy, [[maybe_unused]] vf s, [[maybe_unused]] UnaryArgs k) -> vf { return (expression); }>
 #define NEAP_LIBM(function) NEAP_FORWARD(by_lane(x, [](float v) { return __builtin_##function##f(v); }))
 
-constexpr void set(UnaryTable& t, UnaryFn fn, UnaryTable::Forward forward, UnaryTable::Backward backward = nullptr) {
-  t.forward[static_cast<int>(fn)] = forward;
-  t.backward[static_cast<int>(fn)] = backward;
+constexpr void set(UnaryTable& t, UnaryFn fn, Forwards forward, Backwards backward = {}) {
+  t.forward[static_cast<int>(fn)] = forward.f32;
+  t.backward[static_cast<int>(fn)] = backward.f32;
+  t.forward_bf16[static_cast<int>(fn)] = forward.bf16;
+  t.backward_bf16[static_cast<int>(fn)] = backward.bf16;
 }
 
 constexpr void set_activations(UnaryTable& t) {

@@ -58,8 +58,17 @@ struct UnaryTable {
   // dx from dy and what was saved, the input or the output as the op's definition says. In place over either.
   using Backward = void (*)(const float* diff_dst, const float* saved, float* diff_src, std::int64_t n, UnaryArgs args);
 
-  Forward forward[static_cast<int>(UnaryFn::kCount)];
-  Backward backward[static_cast<int>(UnaryFn::kCount)];  // null: none of its own
+  // The same on bf16, computed in f32.
+  using Half = std::uint16_t;
+  using ForwardBf16 = void (*)(const Half* src, Half* dst, std::int64_t n, UnaryArgs args);
+  using BackwardBf16 = void (*)(const Half* diff_dst, const Half* saved, Half* diff_src, std::int64_t n,
+                                UnaryArgs args);
+
+  static constexpr int kCount = static_cast<int>(UnaryFn::kCount);
+  Forward forward[kCount];
+  Backward backward[kCount];  // null: none of its own
+  ForwardBf16 forward_bf16[kCount];
+  BackwardBf16 backward_bf16[kCount];
 };
 
 NEAP_ISA_TABLE(UnaryTable, unary_table)

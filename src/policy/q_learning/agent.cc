@@ -205,11 +205,13 @@ void Agent::reinforce(const Chain& chain, const Choices& choices, std::span<cons
     const auto at = std::find(offered_.begin(), offered_.end(), choices[i]);
     require(at != offered_.end() && !walk.is_over(), "choices are those that are offered");
     const auto action = static_cast<std::size_t>(at - offered_.begin());
+    std::vector<std::size_t> allowed = walk.allowed();
+    if (std::find(allowed.begin(), allowed.end(), action) == allowed.end()) return;  // the budget is smaller by now
     moments.push_back({.state = walk.state(),
                        .action = action,
                        .reward = rewards[i],
                        .rest = walk.rest(),
-                       .allowed = walk.allowed()});
+                       .allowed = std::move(allowed)});
     walk.take(action);
   }
   backup(moments);

@@ -29,7 +29,7 @@ class Agent {
   void learn(const Chain& chain);
   // The choices that it holds best; with `explore`, some at random. Always within the budget; none: nothing is.
   std::optional<Choices> propose(const Chain& chain, bool explore = false);
-  // From what was run and measured: the reward of each choice, in order.
+  // From what was run and measured: the reward of each choice, in order. Nothing where the budget forbids them by now.
   void reinforce(const Chain& chain, const Choices& choices, std::span<const double> rewards);
 
   const std::vector<Choice>& offered() const { return offered_; }

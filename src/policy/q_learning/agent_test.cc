@@ -172,5 +172,24 @@ TEST(QLearning, AThousandLayersAreQuickAndTheSameEveryTime) {
   EXPECT_EQ(*a.propose(chain), *b.propose(chain));
 }
 
+// Rewards come for what ran before the budget was cut: nothing that the new one allows is left to choose.
+TEST(QLearning, WhatRanUnderALargerBudgetTeachesNothing) {
+  Agent agent({});
+  const Chain chain = random_chain(12, 3);
+  const std::optional<Choices> choices = agent.propose(with_budget(chain, 1), false);
+  ASSERT_TRUE(choices);
+  const std::vector<double> rewards(choices->size(), -1);
+  std::ostringstream before;
+  agent.save(before);
+  for (const double share : {0.6, 0.3, 0.05, 0.0}) agent.reinforce(with_budget(chain, share), *choices, rewards);
+  std::ostringstream after;
+  agent.save(after);
+  EXPECT_EQ(after.str(), before.str());
+  agent.reinforce(with_budget(chain, 1), *choices, rewards);
+  std::ostringstream taught;
+  agent.save(taught);
+  EXPECT_NE(taught.str(), before.str());
+}
+
 }  // namespace
 }  // namespace neap::q_learning

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""All mechanisms together against each alone and against the baselines: model x budget, exact and with a tolerance, by `neap compare`.
+Standard library only.
+
+  bench/joint.py                                  everything: its section in bench/RESULTS.md
+  bench/joint.py --only gpt-mini --budgets 50%    less of it; stdout only
+  bench/joint.py --rows FILE                      keeps every row, so that a run in pieces makes one table
+
+All take step by step in turn, in one process, within the same bytes; a disk is there to spill to. "no spill" recomputes (and, with a
+tolerance, rounds) only, "no recompute" spills (and rounds) only. A ratio is the median over the settled steps of a step over store-all's of the
+same turn; regret is that of `adaptive` over that of `oracle`. "-": the smallest plan is larger than the budget.
+"""
+import argparse
+import json
+import pathlib
+import sys
+import tempfile
+
+import checkpointing
+import run
+
+MARKS = ("<!-- joint.py begins -->", "<!-- joint.py ends -->")
+BUDGETS = ["50%", "35%", "25%", "min+5%"]
+BASELINES = ["every-layer", "sqrt", "greedy", "dtr"]
+EXACT, ROUNDED = "exact", "tolerance"
+ENTRANTS = {
+    EXACT: (["adaptive", "oracle", *BASELINES], ["recompute", "spill"]),
+    ROUNDED: (["adaptive", "oracle", "bf16", "int8", "int4"], ["recompute", "spill", "bits"]),
+}
+
+
+def compare(a, model, budget, numbers, spill_dir):
+    policies, without = ENTRANTS[numbers]
+    more = ["--tolerance", "default"] if numbers == ROUNDED else []
+    command = [a.neap, "compare", *checkpointing.MODELS[model], "--budgets", budget, "--policies", ",".join(policies), "--without",
+               ",".join(without), "--steps", a.steps, "--spill-dir", spill_dir, *more, "--json", "-"]
+    rows = [json.loads(line) for line in run.call(command, run.environment()).splitlines()]
+    for row in rows:
+        row.pop("all_step_ms", None)
+        row.update(model=model, budget=budget, numbers=numbers)
+    return rows
+
+
+def cell(row):
+    if not row["feasible"]:
+        return "-"
+    return f"{row['ratio_to_store_all']:.3f}" + (" (!)" if row["violations"] else "")
+
+
+def table(rows, numbers):
+    policies, without = ENTRANTS[numbers]
+    names = [*policies, *(f"no {mechanism}" for mechanism in without)]
+    lines = [f"| model | budget | MiB | {' | '.join(names)} | regret | best other | weights |", "| --- | --- | ---: |" + " ---: |" * (len(names) + 2) + " --- |"]
+    mine = [r for r in rows if r["numbers"] == numbers]
+    for key in dict.fromkeys((r["model"], r["budget"]) for r in mine):
+        by_name = {r["policy"]: r for r in mine if (r["model"], r["budget"]) == key}
+        ratio = lambda name: by_name[name]["ratio_to_store_all"] if by_name[name]["feasible"] else float("inf")
+        others = min(ratio(n) for n in names if n not in ("adaptive", "oracle"))
+        ran = [r for r in by_name.values() if r["feasible"]]
+        same = "" if numbers == ROUNDED else "same" if all(r["same_weights"] for r in ran) else "OTHER"
+        lines.append(f"| {key[0]} | {key[1]} | {by_name['adaptive']['budget_bytes'] / run.MIB:.1f} | {' | '.join(cell(by_name[n]) for n in names)} | "
+                     f"{ratio('adaptive') / ratio('oracle'):.3f} | {ratio('adaptive') / others:.3f} | {same} |")
+    return "\n".join(lines)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--neap", type=pathlib.Path, default=run.ROOT / "build" / "neap")
+    p.add_argument("--only", action="append", choices=checkpointing.MODELS, help="these models")
+    p.add_argument("--budgets", default=",".join(BUDGETS))
+    p.add_argument("--numbers", default=f"{EXACT},{ROUNDED}")
+    p.add_argument("--steps", type=int, default=60)
+    p.add_argument("--rows", type=pathlib.Path, help="rows measured before are kept, new ones added")
+    a = p.parse_args()
+    rows = [json.loads(line) for line in a.rows.read_text().splitlines()] if a.rows and a.rows.exists() else []
+    with tempfile.TemporaryDirectory() as spill_dir:
+        for model in a.only or checkpointing.MODELS:
+            for budget in a.budgets.split(","):
+                for numbers in a.numbers.split(","):
+                    if any((r["model"], r["budget"], r["numbers"]) == (model, budget, numbers) for r in rows):
+                        continue
+                    print(f"{model} {budget} {numbers} ...", file=sys.stderr, flush=True)
+                    rows += compare(a, model, budget, numbers, spill_dir)
+                    if a.rows:
+                        a.rows.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    text = (f"## One decision\n\n`bench/joint.py`: step time over store-all's, {a.steps} steps each in turns; `best other` is adaptive's time over that of the best "
+            "single mechanism or baseline, `regret` over the oracle's.\n")
+    for numbers in a.numbers.split(","):
+        text += f"\n{'To the bit' if numbers == EXACT else 'With --tolerance default'}:\n\n{table(rows, numbers)}\n"
+    print(text)
+    if not a.only and a.budgets == ",".join(BUDGETS) and a.numbers == f"{EXACT},{ROUNDED}":
+        run.write_section(run.BENCH / "RESULTS.md", text.rstrip("\n"), MARKS)
+    return 1 if any(r["feasible"] and (r["violations"] or r["numbers"] == EXACT and not r["same_weights"]) for r in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
