@@ -35,12 +35,32 @@ endif()
 
 file(GLOB_RECURSE NEAP_CUDA_SOURCES CONFIGURE_DEPENDS src/*.cu src/*_cuda.cc src/*_cudnn.cc src/device/cuda/*.cc)
 list(FILTER NEAP_CUDA_SOURCES EXCLUDE REGEX "_test\\.(cc|cu)$")
-add_library(neap_cuda_kernels STATIC ${NEAP_CUDA_SOURCES})
+# What fused programs are compiled with at run time.
+include(cmake/embed.cmake)
+neap_embed(${CMAKE_BINARY_DIR}/tiled_texts.cc ops/tiled/tiled_texts.h
+           kRandomText src/device/cuda/random.cuh kBroadcastPlanText src/ops/elementwise/broadcast_plan.h
+           kUnaryTypesText src/ops/unary/unary_simd.h kUnaryText src/ops/unary/unary_formulas.cuh
+           kBinaryTypesText src/ops/binary/binary_simd.h kBinaryText src/ops/binary/binary_formulas.cuh
+           kGateTypesText src/ops/relu/gate_simd.h kGateText src/ops/relu/gate_formulas.cuh)
+list(APPEND NEAP_CUDA_SOURCES ${CMAKE_BINARY_DIR}/tiled_texts.cc)
+
+# Instructions that only cards of compute capability 9.0 have: *_hopper.cu are compiled for those alone.
+set(NEAP_HOPPER_SOURCES ${NEAP_CUDA_SOURCES})
+list(FILTER NEAP_HOPPER_SOURCES INCLUDE REGEX "_hopper\\.cu$")
+list(FILTER NEAP_CUDA_SOURCES EXCLUDE REGEX "_hopper\\.cu$")
+add_library(neap_cuda_hopper OBJECT ${NEAP_HOPPER_SOURCES})
+set_target_properties(neap_cuda_hopper PROPERTIES CUDA_ARCHITECTURES OFF)
+target_compile_options(neap_cuda_hopper PRIVATE -gencode=arch=compute_90a,code=sm_90a)
+add_library(neap_cuda_kernels STATIC ${NEAP_CUDA_SOURCES} $<TARGET_OBJECTS:neap_cuda_hopper>)
 set_target_properties(neap_cuda_kernels PROPERTIES OUTPUT_NAME neap_cuda)
-target_include_directories(neap_cuda_kernels PRIVATE src ${CUDNN_INCLUDE})
-# As on the CPU, a product and a sum become one rounding only where the code says fma.
-target_compile_options(neap_cuda_kernels PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false --extended-lambda -lineinfo
-                       --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra,-Wno-unused-parameter,-Wno-missing-field-initializers>)
+foreach(target neap_cuda_kernels neap_cuda_hopper)
+  target_include_directories(${target} PRIVATE src ${CUDNN_INCLUDE})
+  # As on the CPU, a product and a sum become one rounding only where the code says fma.
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false --extended-lambda -lineinfo
+                         --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra,-Wno-unused-parameter,-Wno-missing-field-initializers>)
+endforeach()
+target_include_directories(neap_cuda_hopper PRIVATE $<TARGET_PROPERTY:neap_lib,INTERFACE_INCLUDE_DIRECTORIES>)
+target_compile_definitions(neap_cuda_hopper PRIVATE $<TARGET_PROPERTY:neap_lib,INTERFACE_COMPILE_DEFINITIONS>)
 target_link_libraries(neap_cuda_kernels PUBLIC neap_lib PRIVATE CUDA::cudart $<BUILD_INTERFACE:${CUDNN_LIBRARY}>
                       $<INSTALL_INTERFACE:neap::cudnn> ${CMAKE_DL_LIBS})
 add_library(neap_cuda INTERFACE)

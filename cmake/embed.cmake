@@ -1,7 +1,7 @@
 # neap_embed(OUTPUT NAME FILE [NAME FILE]...): a source that holds each file's text as neap::NAME, a std::string_view.
 # Written when CMake runs, which it does again when one of the files has changed.
-function(neap_embed output)
-  set(text "// Made by cmake/embed.cmake.\n#include \"report/assets.h\"\n\nnamespace neap {\n\n")
+function(neap_embed output header)
+  set(text "// Made by cmake/embed.cmake.\n#include \"${header}\"\n\nnamespace neap {\n\n")
   set(files ${ARGN})
   while(files)
     list(POP_FRONT files name file)

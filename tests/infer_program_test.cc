@@ -66,6 +66,45 @@ TEST(InferProgram, RunsRecurrentModels) {
   EXPECT_EQ(inferred(run + "--recurrent whole")["loss"], adaptive["loss"]);
 }
 
+// Weights of a quarter of the bytes, and nearly the same answers.
+TEST(InferProgram, ComputesInEightBitsByName) {
+  const std::string run = "cnn --data fashion-mnist --batch 64 ";
+  const ScratchFolder folder;
+  ASSERT_EQ(run_neap("train " + run + "--steps 40 --checkpoint " + (folder / "c")).status, 0);
+  const std::string from = run + "--samples 2000 --checkpoint " + (folder / "c");
+  const Json exact = inferred(from);
+  const Json small = inferred(from + " --optimize int8");
+  EXPECT_GT(exact["accuracy"], 0.6);
+  EXPECT_NEAR(small["accuracy"], exact["accuracy"], 0.005);
+  EXPECT_NE(small["loss"], exact["loss"]);
+  EXPECT_LT(small["state_bytes"], 0.3 * exact["state_bytes"].get<double>());
+  EXPECT_NE(small["numerics_id"], exact["numerics_id"]);
+  EXPECT_EQ(inferred(from + " --optimize int8 --threads 1")["loss"], small["loss"]);
+  EXPECT_EQ(inferred(from + " --optimize int8 --budget min")["loss"], small["loss"]);
+  const Outcome training = run_neap("train mlp --steps 1 --optimize int8");
+  EXPECT_EQ(training.status, 2);
+  EXPECT_NE(training.err.find("--policy int8"), std::string::npos) << training.err;
+}
+
+// A pruned run's checkpoint holds its zeros and its mask; inference skips them with the same answers.
+TEST(InferProgram, SkipsPrunedWeights) {
+  const std::string run = "mlp:hidden=64 --data fashion-mnist --batch 64 ";
+  const ScratchFolder folder;
+  ASSERT_EQ(run_neap("train " + run + "--steps 40 --prune 2:4,from=20 --checkpoint " + (folder / "c")).status, 0);
+  const std::string from = run + "--samples 1000 --checkpoint " + (folder / "c");
+  const Json trained = inferred(from);
+  const Json dense = inferred(from + " --prune 2:4 --optimize off");
+  const Json sparse = inferred(from + " --prune 2:4");
+  EXPECT_EQ(dense["loss"], trained["loss"]);
+  EXPECT_NEAR(sparse["loss"], trained["loss"], 1e-5);
+  EXPECT_LT(sparse["state_bytes"], 0.65 * trained["state_bytes"].get<double>());
+  EXPECT_GT(sparse["accuracy"], 0.5);
+  const Json listed = inferred(from + " --prune 0.9");
+  EXPECT_NEAR(listed["loss"], inferred(from + " --prune 0.9 --optimize off")["loss"], 1e-5);
+  EXPECT_LT(listed["state_bytes"], 0.3 * trained["state_bytes"].get<double>());
+  EXPECT_EQ(run_neap("infer mlp --prune 5:4").status, 2);
+}
+
 TEST(InferProgram, TellsPeople) {
   const Outcome o = run_neap("infer mlp:hidden=16 --batch 4 --samples 8");
   EXPECT_EQ(o.status, 0) << o.err;

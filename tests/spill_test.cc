@@ -66,6 +66,19 @@ TEST(Spill, ADiskThatFillsUpIsDoneWithout) {
   }
 }
 
+// A smaller budget comes after the disk is gone: everything fits by recomputation.
+TEST(Spill, ADiskThatIsGoneBeforeTheBudgetIsCut) {
+  const std::string run =
+      "train gpt-mini:layers=4,width=96,heads=4 --batch 8 --length 64 --length-schedule 1:64,6:48 --steps 8 --seed 1 "
+      "--json - ";
+  const Json stored = last_line(run_neap(run + "--policy store-all"));
+  const Outcome o = run_neap(run + "--policy spill --spill-fault full:0@3 --budget-schedule 1:60%,5:min,7:70%");
+  ASSERT_EQ(o.status, 0) << o.err;
+  EXPECT_NE(o.err.find("from now on tensors are made again"), std::string::npos) << o.err;
+  EXPECT_EQ(last_line(o)["weights_hash"], stored["weights_hash"]);
+  EXPECT_EQ(last_line(o)["violations"], 0);
+}
+
 TEST(Spill, ADiskTenTimesSlowerThanMeasuredStallsAndStaysExact) {
   const Outcome o =
       run_neap(kRun + std::string("--policy spill --json - --steps 9 --budget 75% --spill-fault slow:20"));

@@ -75,12 +75,20 @@ struct TrainOptions {
   CheckpointingOptions checkpointing;
   // What is done to the graph before it runs: adaptive, off, all, or names with commas between (docs/optimizations.md).
   std::string optimize = "adaptive";
+  // Weights that become zeros: 2:4, 4:8 (of each so many inputs that many stay), or a share as in 0.9; with
+  // ",from=STEP" behind the update of that step, else of the first. Empty: none.
+  std::string prune;
   // fixed: what the clock decides changes no bit. free: optimizations that differ in rounding may be chosen by time,
   // too.
   std::string numerics = "fixed";
   TuningOptions tuning;
   PrecisionOptions precision;
   RecurrentTraining recurrent;
+  // How buffers get their places in the arena: best (several orders, then a search), first-fit. No result depends on
+  // it.
+  std::string buffers = "best";
+  // Spilled tensors come back before they are waited for, and leave while calls go on. No result depends on it.
+  bool prefetch = true;
   // Who predicts lifetimes when a batch has a shape that the run has not seen: lstm, lstm-layers, regression,
   // last-value, average. No result depends on it.
   std::string lifetimes = "lstm";

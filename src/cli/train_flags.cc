@@ -52,6 +52,10 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
       ->check(CLI::IsMember({"adaptive", "oracle", "store-all", "every-layer", "sqrt", "greedy", "dtr", "spill", "bf16",
                              "int8", "int4"}));
   app.add_option("--optimize", o.optimize, "what is done to the graph: adaptive, off, all, or NAME,NAME");
+  app.add_option("--prune", o.prune, "weights to zero: 2:4 (two of four inputs stay), or a share as 0.9; ,from=STEP");
+  app.add_option("--buffers", o.buffers, "how buffers get their places: best of many orders, or first-fit")
+      ->check(CLI::IsMember({"best", "first-fit"}));
+  app.add_flag("--prefetch,--no-prefetch{false}", o.prefetch, "fetch spilled tensors before they are needed");
   app.add_option("--lifetimes", o.lifetimes, "who predicts lifetimes for batches of a new length");
   app.add_option("--spill-dir", o.spill_dir, "folder on a fast disk for what leaves the arena");
   app.add_option_function<std::string>(

@@ -1,6 +1,8 @@
 // Every kernel that takes bf16, forward and backward, against the reference, which computes in f32 and rounds.
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "graph/op.h"
 #include "mixed/mixed.h"
 #include "ops/op_check.h"
@@ -15,6 +17,10 @@ struct Case {
   std::vector<TensorType> inputs;
   Attrs attrs = {};
   double tolerance = 1.0 / 64;
+  std::optional<std::size_t> absent = {};
+  double range = 1;  // of the inputs' numbers
+  bool is_dy_narrow = false;
+  std::vector<std::size_t> flows = {0};  // outputs that have a gradient
 };
 
 // The op, its gradient, and casts; behind it a product, so that the result may be bf16.
@@ -23,18 +29,27 @@ Graph graph_of(const Case& c, std::map<std::string, HostTensor>& leaves) {
   Values inputs;
   for (std::size_t i = 0; i < c.inputs.size(); ++i) {
     const std::string name = fmt::format("x{}", i);
+    if (c.absent == i) {
+      inputs.emplace_back();
+      continue;
+    }
     inputs.push_back(g.input(name, c.inputs[i].dtype, c.inputs[i].shape));
-    leaves[name] = random_tensor(c.inputs[i], 100 + i, -1, 1, 5);
+    leaves[name] = random_tensor(c.inputs[i], 100 + i, -c.range, c.range, 5);
   }
   const Values outputs = g.add(c.op, inputs, c.attrs, "y");
-  const TensorType type = g.type(outputs[0]);
   Values dy(outputs.size());
-  dy[0] = g.input("dy", type.dtype, type.shape);
-  leaves["dy"] = random_tensor(type, 900);
+  for (const std::size_t i : c.flows) {
+    const TensorType type = g.type(outputs[i]);
+    const std::string name = fmt::format("dy{}", i);
+    dy[i] = g.input(name, type.dtype, type.shape);
+    leaves[name] = random_tensor(type, 900 + i);
+  }
   const Node node = g.graph().nodes.at(0);
   if (node.op->gradient != nullptr && node.op->name != "linear_loss" && node.op->name != "batch_norm_apply") {
     std::vector<bool> wanted;
-    for (const TensorType& t : c.inputs) wanted.push_back(t.dtype == DType::kF32);
+    for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+      wanted.push_back(c.inputs[i].dtype == DType::kF32 && c.absent != i);
+    }
     GradientCall call{.g = g, .node = node, .dy = dy, .wanted = wanted};
     node.op->gradient(call);
   }
@@ -53,7 +68,10 @@ Graph narrowed(Graph graph, bool all) {
 
 void check(const Case& c, bool all) {
   std::map<std::string, HostTensor> leaves;
-  const Graph graph = narrowed(graph_of(c, leaves), all);
+  Graph graph = narrowed(graph_of(c, leaves), all);
+  for (Tensor& t : graph.tensors) {
+    if (c.is_dy_narrow && t.name == "dy0") t.type.dtype = DType::kBF16;
+  }
   for (const Tensor& t : graph.tensors) {
     if (t.producer || t.type.dtype != DType::kBF16) continue;
     leaves[t.name] = random_tensor(t.type, 77);
@@ -169,11 +187,37 @@ TEST(Bf16, Lstm) {
         false);
 }
 
+// All steps in one launch.
+TEST(Bf16, LstmInOneLaunch) {
+  const auto chunk = [](std::int64_t steps, std::int64_t batch, std::int64_t hidden, std::int64_t reverse, bool state) {
+    std::vector<TensorType> inputs = {f32({steps, batch, 32}), f32({4 * hidden, 32}), f32({4 * hidden, hidden}),
+                                      f32({4 * hidden}), f32({4 * hidden})};
+    if (state) inputs.insert(inputs.end(), {{DType::kI32, {batch}}, f32({batch, hidden}), f32({batch, hidden})});
+    return Case{.op = "lstm_chunk",
+                .inputs = inputs,
+                .attrs = {{"reverse", reverse}},
+                .tolerance = 1.0 / 32,
+                .absent = 5,
+                .range = 0.1,
+                .flows = state ? std::vector<std::size_t>{0, 1, 4} : std::vector<std::size_t>{0}};
+  };
+  check(chunk(5, 64, 256, 0, true), false);
+  check(chunk(4, 50, 256, 1, true), false);
+  check(chunk(3, 7, 512, 0, false), false);
+  Case narrow = chunk(3, 33, 256, 0, true);
+  narrow.is_dy_narrow = true;
+  check(narrow, false);
+  check(chunk(2, 20, 1024, 0, true), false);
+}
+
 TEST(Bf16, Gru) {
-  check({.op = "gru_chunk",
-         .inputs = {f32({6, 4, 24}), f32({48, 24}), f32({48, 16}), f32({48}), f32({48})},
-         .tolerance = 1.0 / 32},
-        false);
+  for (const bool is_dy_narrow : {false, true}) {
+    check({.op = "gru_chunk",
+           .inputs = {f32({6, 4, 24}), f32({48, 24}), f32({48, 16}), f32({48}), f32({48})},
+           .tolerance = 1.0 / 32,
+           .is_dy_narrow = is_dy_narrow},
+          false);
+  }
 }
 
 TEST(Bf16, Loss) {

@@ -8,12 +8,15 @@
 
 #include "neap/error.h"
 #include "optimize/fuse_elementwise.h"
+#include "optimize/int8.h"
+#include "optimize/layout.h"
+#include "optimize/sparse.h"
 #include "optimize/vocab_loss.h"
 
 namespace neap {
 namespace {
 
-constexpr std::array kAll = {kTiledVocabLoss, kFusedElementwise};
+constexpr std::array kAll = {kTiledVocabLoss, kInt8Products, kSparseLayers, kLayout, kFusedElementwise};
 
 std::string names() {
   std::string out;
@@ -57,9 +60,16 @@ std::vector<const Optimization*> chosen_optimizations(std::string_view text) {
     at = end + 1;
   }
   for (const Optimization& each : kAll) {
-    if (wants_all || wanted.contains(each.name)) out.push_back(&each);
+    if ((wants_all && !each.is_lossy) || wanted.contains(each.name)) out.push_back(&each);
   }
   return out;
+}
+
+void refuse_for_training(std::span<const Optimization* const> chosen) {
+  for (const Optimization* each : chosen) {
+    if (each->not_for_training.empty()) continue;
+    throw UserError(fmt::format("--optimize {} is for inference (neap infer): {}", each->name, each->not_for_training));
+  }
 }
 
 Graph optimize(Graph graph, std::span<const Optimization* const> chosen) {

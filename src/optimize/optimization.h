@@ -24,8 +24,12 @@ struct Optimization {
   std::string_view what;
   std::string_view makes;  // the op of the nodes that it puts in
   Strategy strategy = Strategy::kCompute;
-  bool is_bitwise = false;  // every result keeps its bits
-  double tolerance = 0;     // else: ||error|| / ||gradient|| of each parameter that it may cause
+  bool is_bitwise = false;   // every result keeps its bits
+  double tolerance = 0;      // else: ||error|| / ||gradient|| of each parameter that it may cause
+  bool is_for_cuda = false;  // what it puts in has kernels there
+  bool is_lossy = false;     // results change by more than rounding: "adaptive" and "all" leave it out
+  // Not empty: it works on graphs of forward alone, and training refuses it with these words.
+  std::string_view not_for_training = {};
   // The graph after it, or the same graph where there is nothing to do.
   Graph (*apply)(const Graph& graph, const Where& where) = nullptr;
 };
@@ -33,8 +37,12 @@ struct Optimization {
 // In the order in which they are applied.
 std::span<const Optimization> optimizations();
 
-// "adaptive" and "all": every one; "off": none; else names with commas between. UserError names what is wrong.
+// "adaptive" and "all": every one that is not lossy; "off": none; else names with commas between. UserError names what
+// is wrong.
 std::vector<const Optimization*> chosen_optimizations(std::string_view text);
+
+// UserError when one of them is for inference alone.
+void refuse_for_training(std::span<const Optimization* const> chosen);
 
 Graph optimize(Graph graph, std::span<const Optimization* const> chosen);
 

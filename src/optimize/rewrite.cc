@@ -31,21 +31,30 @@ void Rewrite::put(NodeId before, Node node, std::vector<TensorId> stands_for) {
 
 Graph Rewrite::finish() const {
   Graph out;
-  std::vector<TensorId> now(graph_.tensors.size());
+  std::vector<TensorId> now(graph_.tensors.size() + fresh_);
+  const auto name_of = [&](TensorId id) {
+    return id.index < graph_.tensors.size() ? graph_.at(id).name : fmt::format("fresh {}", id.index);
+  };
   for (std::uint32_t i = 0; i < graph_.tensors.size(); ++i) {
     if (!graph_.tensors[i].producer) now[i] = out.add(graph_.tensors[i]);
   }
+  const auto meant = [&](TensorId id) {
+    for (auto it = aliases_.find(id.index); it != aliases_.end(); it = aliases_.find(id.index)) id = it->second;
+    return id;
+  };
   const auto append = [&](Node node, const std::vector<TensorId>& stands_for) {
     for (TensorId& id : node.inputs) {
       if (!id) continue;
+      id = meant(id);
       if (!now[id.index]) {
-        throw InternalError(fmt::format("'{}' reads '{}', which was left out", node.name, graph_.at(id).name));
+        throw InternalError(fmt::format("'{}' reads '{}', which was left out", node.name, name_of(id)));
       }
       id = now[id.index];
     }
     std::vector<std::string> names;
     for (std::size_t i = 0; i < stands_for.size(); ++i) {
-      names.push_back(stands_for[i] ? graph_.at(stands_for[i]).name : fmt::format("{}:{}", node.name, i));
+      const bool is_old = stands_for[i] && stands_for[i].index < graph_.tensors.size();
+      names.push_back(is_old ? graph_.at(stands_for[i]).name : fmt::format("{}:{}", node.name, i));
     }
     const NodeId at = out.append(std::move(node), std::move(names));
     for (std::size_t i = 0; i < stands_for.size(); ++i) {
@@ -57,7 +66,7 @@ Graph Rewrite::finish() const {
     for (auto it = first; it != last; ++it) append(it->second.node, it->second.stands_for);
     if (!removed_[i]) append(graph_.nodes[i], graph_.nodes[i].outputs);
   }
-  for (const auto& [label, id] : graph_.outputs) out.outputs.emplace_back(label, now[id.index]);
+  for (const auto& [label, id] : graph_.outputs) out.outputs.emplace_back(label, now[meant(id).index]);
   verify(out);
   return out;
 }

@@ -24,8 +24,14 @@ class Rewrite {
   void remove(NodeId id) { removed_[id.index] = true; }
   bool is_removed(NodeId id) const { return removed_[id.index]; }
   // `node`, whose inputs are tensors of the old graph, runs before what stood at `before`. Its output i takes the
-  // place of the old tensor stands_for[i] and its name (a default id: of none).
+  // place of the old tensor stands_for[i] and its name (a default id: of none). Those put before the same node run in
+  // the order of the calls.
   void put(NodeId before, Node node, std::vector<TensorId> stands_for);
+  // A tensor that the old graph does not have, for a node to make and nodes behind it to read.
+  TensorId fresh() { return {static_cast<std::uint32_t>(graph_.tensors.size() + fresh_++)}; }
+
+  // Who reads `old` reads `now` instead, a tensor that is there before them; the old one's producer is removed.
+  void alias(TensorId old, TensorId now) { aliases_.emplace(old.index, now); }
 
   // Every tensor that is still read has a producer, else InternalError.
   Graph finish() const;
@@ -37,6 +43,8 @@ class Rewrite {
   };
   const Graph& graph_;
   std::vector<bool> removed_;
+  std::size_t fresh_ = 0;
+  std::map<std::uint32_t, TensorId> aliases_;
   std::multimap<std::uint32_t, New> added_;  // by the index of the node that they precede
 };
 

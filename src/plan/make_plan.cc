@@ -181,7 +181,8 @@ class Assembler {
       }
     }
     const std::int64_t base = align_up(plan_.state_bytes, alignment);
-    const Packing packing = pack({.items = items, .alignment = alignment});
+    const PackProblem problem{.items = items, .alignment = alignment};
+    const Packing packing = costs_.first_fit ? pack_first_fit(problem) : pack(problem);
     for (std::size_t i = 0; i < which.size(); ++i) plan_.blocks[which[i]].offset = base + packing.offsets[i];
     plan_.peak_bytes = base + packing.height;
     plan_.lower_bound_bytes = base + packing.lower_bound;

@@ -9,6 +9,7 @@
 #include "core/bytes.h"
 #include "neap/error.h"
 #include "plan/pack_bars.h"
+#include "plan/pack_greedy.h"
 #include "plan/pack_part.h"
 
 namespace neap {
@@ -108,6 +109,27 @@ Packing pack(const PackProblem& problem, const PackLimits& limits) {
   }
   out.fits = out.height <= problem.capacity;
   if (!out.fits) out.reason = why_not(out, most, problem.capacity, packed.is_impossible);
+  return out;
+}
+
+Packing pack_first_fit(const PackProblem& problem) {
+  check(problem);
+  Packing out{.lower_bound = fullest(problem.items, problem.alignment).bytes};
+  out.offsets.assign(problem.items.size(), 0);
+  const Scaled scaled = scale(problem);
+  std::vector<std::uint32_t> order(scaled.items.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return scaled.items[a].lower < scaled.items[b].lower; });
+  Meter meter(std::numeric_limits<std::int64_t>::max(), {});
+  const Heights placed = fit_in_order(to_bars(scaled.items), order, Fit::kFirst, meter);
+  for (std::size_t k = 0; k < scaled.items.size(); ++k) {
+    const std::size_t i = scaled.index[k];
+    out.offsets[i] = placed.offsets[k] * scaled.unit;
+    out.height = std::max(out.height, out.offsets[i] + problem.items[i].size);
+  }
+  out.fits = out.height <= problem.capacity;
+  if (!out.fits) out.reason = fmt::format("first fit reaches {}, the capacity is {}", out.height, problem.capacity);
   return out;
 }
 

@@ -50,4 +50,8 @@ std::int64_t max_live(std::span<const PackItem> items);
 // ends before it starts or has a negative size, or when numbers are beyond 2^62.
 Packing pack(const PackProblem& problem, const PackLimits& limits = {});
 
+// What a plain allocator would do: each item in turn, by the time at which it begins, at the lowest place that is free
+// as long as it lives. The yardstick for pack().
+Packing pack_first_fit(const PackProblem& problem);
+
 }  // namespace neap

@@ -40,6 +40,26 @@ TEST(Pack, SizeZeroAndTimesBelowZero) {
   EXPECT_EQ(pack_soundly({.items = items, .capacity = 7}).height, 7);
 }
 
+// Two long-lived items that come late find the bottom taken by short-lived ones.
+TEST(Pack, FirstFitIsSoundAndSometimesHigher) {
+  const std::vector<PackItem> items = {{.lower = 0, .upper = 2, .size = 64},
+                                       {.lower = 1, .upper = 4, .size = 128},
+                                       {.lower = 3, .upper = 6, .size = 128}};
+  const PackProblem problem{.items = items};
+  const Packing first = pack_first_fit(problem);
+  EXPECT_EQ(find_fault(problem, first), "");
+  EXPECT_EQ(first.height, 320);
+  EXPECT_EQ(pack_soundly(problem).height, 256);
+  RandomStream random(3);
+  for (int i = 0; i < 5; ++i) {
+    const std::vector<PackItem> many = random_items(random, {.count = 60});
+    const PackProblem p{.items = many, .alignment = 4};
+    const Packing plain = pack_first_fit(p);
+    EXPECT_EQ(find_fault(p, plain), "");
+    EXPECT_GE(plain.height, pack_soundly(p).height);
+  }
+}
+
 TEST(Pack, OffsetsAreAligned) {
   RandomStream random(3);
   for (int round = 0; round < 50; ++round) {

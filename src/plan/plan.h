@@ -98,6 +98,7 @@ struct Link {
   double lead = 1;               // transfers are placed as if they took this many times as long: room for delays
   std::int64_t room_bytes = -1;  // outside of the arena; negative: there is enough
   double host_ms_per_byte = 0;   // that calls lose to each byte moved: copies and checksums on the cores they run on
+  bool is_ahead = true;  // fetches begin before they are waited for, spills end behind it; else calls stand still
   friend bool operator==(const Link&, const Link&) = default;
 };
 
@@ -139,6 +140,7 @@ struct Costs {
   std::vector<std::int64_t> workspace;
   std::vector<double> ms;
   CodecCosts codec;
+  bool first_fit = false;  // blocks are placed in turn where they first fit, without a search for a lower packing
 };
 double codec_ms(const CodecCosts& costs, Action action, precision::Level level, std::int64_t elements);
 

@@ -81,7 +81,7 @@ Decisions spill_first(Decisions base, const Graph& graph, const std::vector<Tens
                       std::int64_t flight_bytes, const Link& link) {
   base.residency.resize(graph.tensors.size(), Residency::kKeep);
   for (std::size_t i = 0; i < std::min(count, order.size()); ++i) base.residency[order[i].index] = Residency::kSpill;
-  base.flight_bytes = flight_bytes;
+  base.flight_bytes = link.is_ahead ? flight_bytes : 0;
   base.link = link;
   return base;
 }

@@ -102,17 +102,13 @@ __device__ int bytes_of(int n) {
   return kSteps == 255 ? n : kSteps == 15 ? (n + 31) / 32 * 16 : (n + 7) / 8;
 }
 
-// The `count` lowest bytes of `word` to place `at` of a payload that ends at `end`.
+// The bytes of `word` to place `at` of a payload that ends at `end`.
 template <bool kWhole>
-__device__ void store(std::uint8_t* to, int at, std::uint32_t word, int count, int end) {
+__device__ void store(std::uint8_t* to, int at, std::uint32_t word, int end) {
   if constexpr (kWhole) {
-    if (count == 4) {
-      *reinterpret_cast<std::uint32_t*>(to + at) = word;
-    } else {
-      to[at] = static_cast<std::uint8_t>(word);
-    }
+    *reinterpret_cast<std::uint32_t*>(to + at) = word;
   } else {
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0; i < 4; ++i) {
       if (at + i < end) to[at + i] = static_cast<std::uint8_t>(word >> (8 * i));
     }
   }
@@ -123,7 +119,7 @@ template <int kSteps, bool kWhole>
 __device__ void put(const std::uint32_t (&q)[4], int lane, unsigned lanes, std::uint8_t* to, int end) {
   if constexpr (kSteps == 255) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) store<kWhole>(to, 64 * i + 4 * lane, q[i], 4, end);
+    for (int i = 0; i < 4; ++i) store<kWhole>(to, 64 * i + 4 * lane, q[i], end);
   } else if constexpr (kSteps == 15) {
     // Lanes L and L ^ 4 have the two halves of the same bytes: each completes two words.
     const bool is_high = (lane & 4) != 0;
@@ -131,28 +127,47 @@ __device__ void put(const std::uint32_t (&q)[4], int lane, unsigned lanes, std::
     const std::uint32_t second = __shfl_xor_sync(lanes, is_high ? q[1] : q[3], 4);
     const int i = is_high ? 2 : 0;
     const int at = 32 * i + lane / 8 * 16 + lane % 4 * 4;
-    store<kWhole>(to, at, is_high ? first | (q[2] << 4) : q[0] | (first << 4), 4, end);
-    store<kWhole>(to, at + 32, is_high ? second | (q[3] << 4) : q[1] | (second << 4), 4, end);
+    store<kWhole>(to, at, is_high ? first | (q[2] << 4) : q[0] | (first << 4), end);
+    store<kWhole>(to, at + 32, is_high ? second | (q[3] << 4) : q[1] | (second << 4), end);
   } else {
     std::uint32_t bits = 0;  // four of each word
 #pragma unroll
     for (int i = 0; i < 4; ++i) bits |= ((q[i] * 0x10204080U) >> 28 & 15U) << (8 * i);
     bits |= __shfl_xor_sync(lanes, bits, 1) << 4;
-    if (lane % 2 != 0) return;
-    for (int i = 0; i < 4; ++i) store<kWhole>(to, 8 * i + lane / 2, bits >> (8 * i) & 0xFFU, 1, end);
+    // Byte i of even lane 2 p belongs to place 8 i + p: four such lanes exchange bytes, and each has a word.
+    std::uint32_t other = __shfl_xor_sync(lanes, bits, 2);
+    bits = __byte_perm(bits, other, (lane & 2) == 0 ? 0x6240 : 0x3715);
+    other = __shfl_xor_sync(lanes, bits, 4);
+    bits = __byte_perm(bits, other, (lane & 4) == 0 ? 0x5410 : 0x3276);
+    if (lane % 2 == 0) store<kWhole>(to, lane / 2 % 4 * 8 + lane / 8 * 4, bits, end);
   }
 }
 
-// `own` has the sixteen Philox blocks of the group.
+// Is there a value between the two that one bit can say?
+template <bool kWhole>
+__device__ bool is_between(const float (&x)[kRun], const Grid& grid, int lane, int left) {
+  bool any = false;
+#pragma unroll
+  for (int k = 0; k < kRun; ++k) {
+    const bool is_there = kWhole || 64 * (k / 4) + 4 * lane + k % 4 < left;
+    any = any || (is_there && x[k] != grid.lo && x[k] != grid.hi);
+  }
+  return any;
+}
+
+// `own` has the sixteen Philox blocks of the group; `known` are the flags that need not be found again.
 template <int kSteps, bool kWhole>
 __device__ unsigned encode_group(const Call& c, std::int64_t group, int lane, unsigned lanes, const uint4* own,
-                                 std::uint32_t common) {
+                                 std::uint32_t common, unsigned known) {
   constexpr float kTop = static_cast<float>(kSteps) * kFine;
   const int left = kWhole ? static_cast<int>(kGroup) : static_cast<int>(c.elements - group * kGroup);
   float x[kRun];
   load<kWhole>(c.src + group * kGroup, left, lane, x);
   const Grid grid = make_grid<kSteps>(x, lanes);
   unsigned flags = grid.flags;
+  if constexpr (kSteps == 1) {
+    if ((known & kInexact) == 0 && is_between<kWhole>(x, grid, lane, left)) flags |= kInexact;
+  }
   // Byte L / 4 of a word above the common byte, zeros above both.
   const auto selector = static_cast<std::uint32_t>(0x5504 | (lane / 4) << 4);
   std::uint32_t places[kRun];
@@ -167,10 +182,6 @@ __device__ unsigned encode_group(const Call& c, std::int64_t group, int lane, un
       places[4 * i + k] = __float2uint_rn(fminf(fine, kTop)) + __byte_perm(words[i], common, selector);
       if constexpr (!kWhole) {
         if (64 * i + 4 * lane + k >= left) places[4 * i + k] = 0;
-      }
-      if constexpr (kSteps == 1) {
-        const bool is_there = kWhole || 64 * i + 4 * lane + k < left;
-        if (is_there && value != grid.lo && value != grid.hi) flags |= kInexact;
       }
     }
   }
@@ -213,9 +224,9 @@ __global__ void __launch_bounds__(kThreads) encode_kernel(const __grid_constant_
                                                  : uint4{0x80808080U, 0x80808080U, 0x80808080U, 0x80808080U};
       __syncwarp();
       if (group < whole) {
-        flags |= encode_group<kSteps, true>(c, group, lane, lanes, own[warp][half], common);
+        flags |= encode_group<kSteps, true>(c, group, lane, lanes, own[warp][half], common, flags);
       } else if (group < groups) {
-        flags |= encode_group<kSteps, false>(c, group, lane, lanes, own[warp][half], common);
+        flags |= encode_group<kSteps, false>(c, group, lane, lanes, own[warp][half], common, flags);
       }
       __syncwarp();
     }

@@ -312,12 +312,55 @@ bool Executor::run_again() {
   return true;
 }
 
+namespace {
+
+// How often each tensor is read, the host's reading included.
+std::vector<int> readers_in(const Graph& graph) {
+  std::vector<int> out(graph.tensors.size());
+  for (const Node& node : graph.nodes) {
+    for (const TensorId id : node.inputs) {
+      if (id) ++out[id.index];
+    }
+  }
+  for (const auto& [label, id] : graph.outputs) out[id.index] += 2;
+  return out;
+}
+
+}  // namespace
+
+// None: a transfer or a conversion, which nothing moves across.
+std::optional<BoundCall> Executor::bound(const Launch& l, const std::vector<int>& readers) const {
+  if (!is_call(l.action)) return std::nullopt;
+  const Node& node = program_.graph.at(l.node);
+  if (l.kernel == nullptr) return BoundCall{.call = {.op = node.op}};  // a view touches nothing
+  BoundCall out{.call = call_of(program_.graph, node),
+                .buffers = {.inputs = l.inputs, .outputs = l.outputs, .workspace = l.workspace},
+                .workspace_bytes = program_.costs.workspace[l.node.index]};
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    if (readers[node.outputs[i].index] == 1) out.read_once |= 1U << i;
+  }
+  return out;
+}
+
+void Executor::find_merged() {
+  const std::vector<int> readers = readers_in(program_.graph);
+  std::vector<std::optional<BoundCall>> calls;
+  for (const Launch& l : launches_) calls.push_back(bound(l, readers));
+  const bool is_known = merge_rules_cuda != nullptr && device_.kind() == DeviceKind::kCuda;
+  merged_ = merge_calls(calls, is_known ? merge_rules_cuda() : std::span<const MergeRule>());
+}
+
 void Executor::capture_step() {
+  find_merged();
   const std::size_t cut = codec_ ? last_encode_ + 1 : 0;
   const auto capture = [&](std::size_t first, std::size_t last) {
     replays_.push_back(device_.capture([&] {
       if (first == 0 && codec_) codec_->start();
-      for (done_ = first; done_ < last; ++done_) launch(launches_[done_]);
+      for (const MergedCalls& piece : merged_) {
+        done_ = piece.calls.back();
+        if (done_ < first || done_ >= last) continue;
+        piece.run ? piece.run(device_.stream()) : launch(launches_[done_]);
+      }
     }));
   };
   is_capturing_ = true;

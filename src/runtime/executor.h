@@ -18,6 +18,7 @@
 #include "precision/statistics.h"
 #include "runtime/checks.h"
 #include "runtime/gear_source.h"
+#include "runtime/merge.h"
 #include "runtime/prepare.h"
 #include "runtime/rehearsal.h"
 #include "runtime/trial.h"
@@ -155,6 +156,8 @@ class Executor {
   void run_recorded();
   bool run_again();
   void capture_step();
+  void find_merged();
+  std::optional<BoundCall> bound(const Launch& launch, const std::vector<int>& readers) const;
   void launch(const Launch& launch);
 
   const Program& program_;
@@ -182,6 +185,7 @@ class Executor {
   // Of all launches, where the device has such a thing; two when encodings may fail: up to the last of them, and the
   // rest.
   std::vector<std::unique_ptr<Replay>> replays_;
+  std::vector<MergedCalls> merged_;  // the launches, as they are captured
   bool is_capturing_ = false;
   int runs_ = 0;  // of all launches one by one
 };

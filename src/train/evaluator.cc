@@ -6,7 +6,7 @@
 
 #include "core/clock.h"
 #include "neap/error.h"
-#include "optimize/optimization.h"
+#include "optimize/once.h"
 #include "plan/validate.h"
 
 namespace neap {
@@ -24,9 +24,9 @@ Evaluator::Evaluator(ModelSpec spec, std::shared_ptr<const Dataset> data, Device
 }
 
 Evaluator::Pass Evaluator::make_pass(std::int64_t batch) const {
-  Graph graph = build_evaluation(spec_, batch);
-  if (!spec_.is_bf16) graph = optimize(std::move(graph), chosen_optimizations(how_.optimize));
-  Pass out{.program = prepare(std::move(graph), device_, how_.own_only)};
+  const Graph graph = build_inference(spec_, batch, how_.form);
+  Pass out{.program = prepare(split_once(graph).rest, device_, how_.own_only)};
+  out.program.costs.first_fit = how_.form.first_fit;
   const Program& p = out.program;
   const StateLayout layout = how_.layout_for(p.graph);
   out.plan = std::get<Plan>(make_plan(p.graph, p.costs, {}, kNoBudget, &layout));

@@ -23,8 +23,8 @@ class Evaluator {
   struct How {
     std::function<StateLayout(const Graph&)> layout_for;  // where the state lies that a graph names
     bool own_only = false;                                // see prepare()
-    std::string optimize = "off";                         // as TrainOptions::optimize
-    const Policy* policy = nullptr;                       // who plans for the budget; null: nobody has to
+    InferenceForm form;
+    const Policy* policy = nullptr;  // who plans for the budget; null: nobody has to
     std::optional<std::int64_t> budget;
     std::int64_t most_samples = 0;  // 0: all
   };

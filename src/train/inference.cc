@@ -7,12 +7,13 @@
 #include "graph/initial.h"
 #include "neap/error.h"
 #include "neap/infer.h"
-#include "optimize/optimization.h"
+#include "optimize/once.h"
 #include "train/batches.h"
 #include "train/budget.h"
 #include "train/checkpoint.h"
 #include "train/evaluator.h"
 #include "train/gearbox.h"
+#include "train/prepared_weights.h"
 #include "train/setup.h"
 #include "train/weights.h"
 
@@ -35,17 +36,26 @@ void check_inference(const TrainOptions& options) {
   }
 }
 
-// Returns where they come from.
-std::string load_weights(const TrainOptions& options, const ModelSpec& spec, const Graph& graph, Executor& executor) {
+// What the model itself has; with a file, only what is in no file. Returns where the weights come from.
+std::string give_initial(const TrainOptions& options, const Graph& graph, PreparedWeights& weights) {
   std::string from = "initial";
-  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
-    const Tensor& t = graph.tensors[i];
-    if (!is_state(t.role)) continue;
+  const bool has_file = !options.init.empty() || !options.checkpoint.empty();
+  for (const Tensor& t : graph.tensors) {
+    const bool is_in_file = t.role == Role::kParameter || t.role == Role::kBuffer;
+    if (!is_state(t.role) || (has_file && is_in_file)) continue;
     if (t.data && t.role == Role::kParameter) from = "the model's";
-    executor.write({i}, initial_value(t, options.seed).data());
+    weights.give(t.name, initial_value(t, options.seed).data());
   }
+  return from;
+}
+
+// `graph` is the whole one. Returns where they come from.
+std::string load_weights(const TrainOptions& options, const ModelSpec& spec, const Graph& graph,
+                         PreparedWeights& weights) {
+  const std::string from = give_initial(options, graph, weights);
+  const auto take = [&](TensorId id, const std::byte* data) { weights.give(graph.at(id).name, data); };
   if (!options.init.empty()) {
-    load_tensors(SafeTensorsFile(options.init), options.init, graph, executor, Kept::kWeights);
+    load_tensors(SafeTensorsFile(options.init), options.init, graph, take, Kept::kWeights);
     return options.init;
   }
   if (options.checkpoint.empty()) return from;
@@ -55,25 +65,34 @@ std::string load_weights(const TrainOptions& options, const ModelSpec& spec, con
   if (const auto name = run.find("model"); name != run.end() && name->second != spec.model->name()) {
     throw UserError(fmt::format("'{}' is of the model '{}', not of '{}'", path, name->second, spec.model->name()));
   }
-  load_tensors(checkpoint.tensors(), path, graph, executor, Kept::kWeights);
+  load_tensors(checkpoint.tensors(), path, graph, take, Kept::kWeights);
   return path;
 }
 
 // Everything in the arena that is there whatever the batch: the state, at the offsets of one plan.
 struct Base {
+  Graph whole;    // with what runs once
+  Halves halves;  // of it
   Program program;
   Plan plan;   // everything kept
   Plan least;  // of the least bytes
   StateLayout layout;
 };
 
-Base make_base(const ModelSpec& spec, const TrainOptions& options, Device& device, const Policy& policy) {
-  Graph graph = build_evaluation(spec, spec.batch());
-  if (!spec.is_bf16 && options.device == "cpu")
-    graph = optimize(std::move(graph), chosen_optimizations(options.optimize));
-  Base out{.program = prepare(std::move(graph), device, options.own_kernels), .plan = {}, .least = {}, .layout = {}};
+Base make_base(const ModelSpec& spec, const TrainOptions& options, const InferenceForm& form, Device& device,
+               const Policy& policy) {
+  Graph graph = build_inference(spec, spec.batch(), form);
+  Halves halves = split_once(graph);
+  Program program = prepare(halves.rest, device, options.own_kernels);
+  Base out{.whole = std::move(graph),
+           .halves = std::move(halves),
+           .program = std::move(program),
+           .plan = {},
+           .least = {},
+           .layout = {}};
   const Program& p = out.program;
   out.program.costs.ms.assign(p.graph.nodes.size(), 1);
+  out.program.costs.first_fit = form.first_fit;
   const PlanningProblem problem{.graph = p.graph, .costs = p.costs, .link = {}};
   out.plan = plan_within(store_all_policy(), problem, std::nullopt);
   out.layout = layout_of(out.plan, p.graph);
@@ -98,7 +117,10 @@ InferReport infer(std::shared_ptr<const Model> model, const TrainOptions& option
   const ModelSpec spec = make_spec(std::move(model), options);
   const auto device = make_device(options);
   const auto policy = make_policy(options.policy, options.checkpointing);
-  const Base base = make_base(spec, options, *device, *policy);
+  const InferenceForm form{.optimize = options.device == "cpu" ? options.optimize : "off",
+                           .pruning = parse_pruning(options.prune),
+                           .first_fit = options.buffers == "first-fit"};
+  const Base base = make_base(spec, options, form, *device, *policy);
   InferReport out{.model = spec.model->name(),
                   .batch = spec.batch(),
                   .state_bytes = base.plan.state_bytes,
@@ -110,7 +132,7 @@ InferReport infer(std::shared_ptr<const Model> model, const TrainOptions& option
   Evaluator evaluator(spec, std::move(data), *device,
                       {.layout_for = [&](const Graph& g) { return shared_layout(base.program.graph, base.plan, g); },
                        .own_only = options.own_kernels,
-                       .optimize = options.device == "cpu" ? options.optimize : "off",
+                       .form = form,
                        .policy = policy.get(),
                        .budget = out.budget_bytes,
                        .most_samples = inference.samples});
@@ -118,7 +140,9 @@ InferReport infer(std::shared_ptr<const Model> model, const TrainOptions& option
   refuse_what_does_not_fit(out, out.peak_bytes);
   const auto arena = device->make_arena(std::max(out.peak_bytes, base.least.peak_bytes), options.guard);
   Executor loader(base.program, base.least, *device, *arena);
-  out.weights = load_weights(options, spec, base.program.graph, loader);
+  PreparedWeights weights(base.halves, loader);
+  out.weights = load_weights(options, spec, base.whole, weights);
+  weights.finish();
   Gearbox gearbox(options.recurrent, options.seed, false);
   const auto start = Clock::now();
   out.result = evaluator.run(*arena, [&](Executor& executor) { gearbox.enter(executor, 1); });

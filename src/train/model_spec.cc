@@ -9,6 +9,7 @@
 #include "mixed/tiled_loss.h"
 #include "neap/error.h"
 #include "optimize/optimization.h"
+#include "optimize/prune.h"
 #include "train/carried.h"
 #include "train/state.h"
 
@@ -87,7 +88,11 @@ std::int64_t sequence_length(const Graph& graph) {
 }
 
 Graph build_training(const ModelSpec& spec, const TrainOptions& options, const Variant& variant) {
-  const auto passes = chosen_optimizations(options.optimize);
+  auto passes = chosen_optimizations(options.optimize);
+  refuse_for_training(passes);
+  if (options.device == "cuda") std::erase_if(passes, [](const Optimization* each) { return !each->is_for_cuda; });
+  const auto pruning = parse_pruning(options.prune);
+  if (pruning && options.device == "cuda") throw UserError("--prune runs on the CPU; leave out --device cuda");
   Graph forward = build_forward(spec, spec.request);
   apply(variant, forward);
   if (spec.parts > 1 && !options.accumulate_batch_norm) refuse_batch_norm(forward);
@@ -99,13 +104,20 @@ Graph build_training(const ModelSpec& spec, const TrainOptions& options, const V
     if (forward.at(id).trainable) trained.push_back(id);
   }
   const TensorId loss = *forward.output("loss");
+  const auto pruned = pruning ? pruned_weights(forward, *pruning) : std::map<TensorId, int>{};
   Builder g(std::move(forward));
   append_updates(g, differentiate(g, loss, trained), options.optimizer, spec.parts);
+  if (!pruned.empty()) append_pruning(g, pruned, *pruning, spec.parts);
   Graph out = g.take();
   verify(out);
   if (spec.is_bf16) return with_bf16(out);
-  if (options.device == "cuda") return out;  // what the passes put in has no kernels there
   return optimize(std::move(out), passes);
+}
+
+Graph build_inference(const ModelSpec& spec, std::int64_t batch, const InferenceForm& form) {
+  Graph out = build_evaluation(spec, batch);
+  if (form.pruning) out = with_pruned_weights(out, *form.pruning);
+  return spec.is_bf16 ? out : optimize(std::move(out), chosen_optimizations(form.optimize));
 }
 
 Graph build_evaluation(const ModelSpec& spec, std::int64_t batch) {

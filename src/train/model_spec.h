@@ -2,10 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "graph/graph.h"
 #include "neap/model.h"
 #include "neap/train.h"
+#include "optimize/prune.h"
 #include "train/variants.h"
 
 namespace neap {
@@ -33,5 +36,13 @@ Graph build_training(const ModelSpec& spec, const TrainOptions& options, const V
 
 // Forward only, in evaluation mode, for `batch` samples.
 Graph build_evaluation(const ModelSpec& spec, std::int64_t batch);
+
+// The same with what is done to it; some of it is done once (optimize/once.h).
+struct InferenceForm {
+  std::string optimize = "off";  // as TrainOptions::optimize
+  std::optional<Pruning> pruning;
+  bool first_fit = false;  // as Costs::first_fit
+};
+Graph build_inference(const ModelSpec& spec, std::int64_t batch, const InferenceForm& form);
 
 }  // namespace neap

@@ -101,6 +101,7 @@ std::shared_ptr<Program> prepare_length(const Setup& setup, const TrainOptions& 
   auto out =
       std::make_shared<Program>(prepare(build_training(spec, options, form), *setup.device, options.own_kernels));
   out->costs.ms = estimated_ms(out->graph, setup.device->kind());
+  out->costs.first_fit = options.buffers == "first-fit";
   out->costs.codec = setup.device->kind() == DeviceKind::kCuda ? kGuessedGpuCodec : kGuessedCodec;
   return out;
 }
@@ -162,6 +163,9 @@ int choose_variant(const Setup& setup, const TrainOptions& options, std::optiona
 
 Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options) {
   check(options.schedule);
+  if (options.buffers != "best" && options.buffers != "first-fit") {
+    throw UserError(fmt::format("--buffers '{}': take best or first-fit", options.buffers));
+  }
   Setup out;
   out.spec = make_spec(std::move(model), options);
   out.device = make_device(options);
@@ -173,6 +177,7 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   const bool is_gpu = out.device->kind() == DeviceKind::kCuda;
   out.link = is_gpu && options.host_ram > 0 ? kGuessedPinnedLink : kGuessedLink;
   if (!is_gpu) out.link.host_ms_per_byte = kGuessedHostMsPerByte;
+  out.link.is_ahead = options.prefetch;
   out.policy = make_policy(options.policy, options.checkpointing, has_place(options));
   out.levels = Levels::make(options, out.program->graph);
   StoredLevels stored;

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/bytes.h"
 #include "core/clock.h"
+#include "neap/error.h"
 #include "plan/simulate.h"
 #include "plan/validate.h"
 
@@ -17,6 +19,11 @@ double sum(const std::vector<double>& ms) { return std::accumulate(ms.begin(), m
 std::int64_t key_of(const Steering::Budget& budget) { return budget.value_or(kNoBudget); }
 
 }  // namespace
+
+std::string above_budget(const BatchShape& shape, std::int64_t bytes, std::int64_t budget) {
+  return fmt::format("batches of length {} need {} without spilling, and the budget is {}", shape.length,
+                     human_bytes(bytes), human_bytes(budget));
+}
 
 // Where everything can be stored, that is the plan, whatever measured times make of others.
 bool Steering::is_tight(const Budget& budget) const { return budget && *budget < setup_.store_all_bytes; }
@@ -117,6 +124,9 @@ void Steering::fit(Stepper& stepper, const Budget& budget) {
   }
   if (stepper.plan().peak_bytes > key_of(budget)) {
     NewPlan made = plan_new(stepper.shape(), *stepper.program(), stepper.layout(), budget);
+    if (made.plan.peak_bytes > key_of(budget)) {
+      throw DoesNotFit(above_budget(stepper.shape(), made.plan.peak_bytes, *budget));
+    }
     swap(stepper, std::move(made.plan), budget);
     if (!made.is_quick) return;
   }

@@ -18,6 +18,9 @@ namespace neap {
 using ShapePlanner =
     std::function<std::optional<Plan>(const PlanningProblem&, const BatchShape&, std::optional<std::int64_t> budget)>;
 
+// Why a run cannot go on that has lost its disk.
+std::string above_budget(const BatchShape& shape, std::int64_t bytes, std::int64_t budget);
+
 class Steering {
  public:
   using Budget = std::optional<std::int64_t>;
@@ -43,7 +46,7 @@ class Steering {
 
   // Between steps: the plans that have come. What could not be planned goes to `problems`.
   void swap_in(Steppers& steppers, const Arena& arena, const Budget& budget, std::string& problems);
-  // Between steps: gives the stepper a plan within the budget, if it has none.
+  // Between steps: gives the stepper a plan within the budget, if it has none. DoesNotFit: there is none any more.
   void fit(Stepper& stepper, const Budget& budget);
 
   // From now on nothing is learnt, asked for or planned: somebody else gives the plans.

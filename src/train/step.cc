@@ -221,7 +221,8 @@ void Trainer::Impl::prepare_to_run_again(Stepper& stepper, const SpillLost& lost
 
 // What would be spilled is made again instead, to the same bits.
 void Trainer::Impl::do_without_spilling(Stepper& stepper, const SpillLost& lost) {
-  setup_.policy = make_policy(options_.policy == "spill" ? "greedy" : options_.policy, options_.checkpointing);
+  // One that has a plan wherever recomputation alone has any.
+  setup_.policy = make_policy(options_.policy == "spill" ? "adaptive" : options_.policy, options_.checkpointing);
   use_new_plan(stepper);
   if (stepper.plan().slots.empty()) {
     note_ = fmt::format("step {}: {}; from now on tensors are made again instead", step_ + 1, lost.what);

@@ -140,7 +140,11 @@ Stepper& Trainer::Impl::stepper_of(const BatchShape& shape) {
   if (Stepper* known = steppers_.find(shape)) {
     const auto start = Clock::now();
     const double planned_ms = setup_.planning_ms;
-    steering_.fit(*known, budget());
+    try {
+      steering_.fit(*known, budget());
+    } catch (const DoesNotFit& e) {
+      stop(e.what());
+    }
     steering_ms_ += ms_since(start) - (setup_.planning_ms - planned_ms);
     return *known;
   }
@@ -151,8 +155,15 @@ Stepper& Trainer::Impl::stepper_of(const BatchShape& shape) {
   if (budget() && plan.plan.peak_bytes > *budget() && shape.variant != setup_.least_variant) {
     return stepper_of({shape.batch, shape.length, setup_.least_variant});
   }
+  if (budget() && plan.plan.peak_bytes > *budget()) stop(above_budget(shape, plan.plan.peak_bytes, *budget()));
   fit_arena(plan.plan.peak_bytes);
   return add_stepper(shape, std::move(program), std::move(layout), std::move(plan));
+}
+
+// Between steps: what ran so far is kept.
+void Trainer::Impl::stop(const std::string& why) {
+  if (!options_.checkpoint.empty()) checkpoint();
+  throw DeviceError(fmt::format("step {}: {}", step_ + 1, why));
 }
 
 Stepper& Trainer::Impl::add_stepper(BatchShape shape, std::shared_ptr<Program> program, StateLayout layout,

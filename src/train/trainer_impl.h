@@ -69,6 +69,7 @@ class Trainer::Impl {
   void note_tuning(double ms);
   Stepper& stepper_for(std::int64_t length);
   Stepper& stepper_of(const BatchShape& shape);
+  [[noreturn]] void stop(const std::string& why);
   Stepper& add_stepper(BatchShape shape, std::shared_ptr<Program> program, StateLayout layout, Steering::NewPlan plan);
   Stepper::SpillFor spill_for();
   void enter(Stepper& stepper);

@@ -60,6 +60,12 @@ OutsideTensors inside_tensors(const Graph& graph, const Executor& executor, Kept
 
 void load_tensors(const SafeTensorsFile& file, const std::string& path, const Graph& graph, Executor& executor,
                   Kept kept) {
+  load_tensors(
+      file, path, graph, [&](TensorId id, const std::byte* data) { executor.write(id, data); }, kept);
+}
+
+void load_tensors(const SafeTensorsFile& file, const std::string& path, const Graph& graph, const TakeTensor& take,
+                  Kept kept) {
   for (const TensorId id : kept_ids(graph, kept)) {
     const Tensor& t = graph.at(id);
     const SafeTensor* from = file.find(t.name);
@@ -69,7 +75,7 @@ void load_tensors(const SafeTensorsFile& file, const std::string& path, const Gr
       throw UserError(fmt::format("'{}': tensor '{}' is {}, the model has {}", path, t.name, type.text(), want.text()));
     }
     const bool is_ready = t.outside_axes.empty();
-    executor.write(id, is_ready ? from->data.data() : from_outside(t, from->data.data()).data());
+    take(id, is_ready ? from->data.data() : from_outside(t, from->data.data()).data());
   }
 }
 

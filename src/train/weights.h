@@ -1,6 +1,7 @@
 // State on its way between arena and files, where tensors have the layout from outside (Tensor::outside_axes).
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,11 @@ OutsideTensors inside_tensors(const Graph& graph, const Executor& executor, Kept
 
 // UserError names the file and the tensor that is missing or has another type.
 void load_tensors(const SafeTensorsFile& file, const std::string& path, const Graph& graph, Executor& executor,
+                  Kept kept);
+
+// The same, each tensor as it lies here, to whoever takes them.
+using TakeTensor = std::function<void(TensorId id, const std::byte* data)>;
+void load_tensors(const SafeTensorsFile& file, const std::string& path, const Graph& graph, const TakeTensor& take,
                   Kept kept);
 
 WeightReader weight_reader(const Graph& graph, const Executor& executor);

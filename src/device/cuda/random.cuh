@@ -44,4 +44,10 @@ __device__ inline float draw_unit(std::uint64_t key, std::uint64_t index) {
   return static_cast<float>(value >> 8) * 0x1p-24F;
 }
 
+// y of dropout: what is drawn below p is gone.
+__device__ inline float dropped(float x, const std::uint64_t* rng, std::uint64_t key, std::uint64_t i, float p,
+                                float scale) {
+  return draw_unit(draw_key(rng, key), rng[2] + i) < p ? 0 : x * scale;
+}
+
 }  // namespace neap

@@ -96,12 +96,14 @@ double flops_grad(const OpCall& call) {
   return 10 * pairs(s) * static_cast<double>(s.depth);
 }
 
-constexpr KernelEntry kForward[] = {{"cuda-mma", DeviceKind::kCuda, attention_bf16_cuda, true},
+constexpr KernelEntry kForward[] = {{"cuda-wgmma", DeviceKind::kCuda, attention_hopper_cuda, true},
+                                    {"cuda-mma", DeviceKind::kCuda, attention_bf16_cuda, true},
                                     {"cuda", DeviceKind::kCuda, attention_cuda},
                                     {"simd-bf16", DeviceKind::kCpu, attention_bf16, true},
                                     {"simd", DeviceKind::kCpu, simd},
                                     {"ref", DeviceKind::kCpu, attention_ref}};
-constexpr KernelEntry kBackward[] = {{"cuda-mma", DeviceKind::kCuda, attention_grad_bf16_cuda, true},
+constexpr KernelEntry kBackward[] = {{"cuda-wgmma", DeviceKind::kCuda, attention_grad_hopper_cuda, true},
+                                     {"cuda-mma", DeviceKind::kCuda, attention_grad_bf16_cuda, true},
                                      {"cuda", DeviceKind::kCuda, attention_grad_cuda},
                                      {"simd-bf16", DeviceKind::kCpu, attention_grad_bf16, true},
                                      {"simd", DeviceKind::kCpu, simd_grad},

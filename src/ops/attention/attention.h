@@ -39,6 +39,8 @@ Heads<T> heads_of(T* q, T* k, T* v, bool packed, const AttentionShape& s) {
 
 AttentionDraw attention_draw(const AttentionShape& s, std::int64_t key, const std::uint64_t* rng);
 
+[[gnu::weak]] Prepared attention_hopper_cuda(const OpCall& call);
+[[gnu::weak]] Prepared attention_grad_hopper_cuda(const OpCall& call);
 [[gnu::weak]] Prepared attention_bf16_cuda(const OpCall& call);
 [[gnu::weak]] Prepared attention_grad_bf16_cuda(const OpCall& call);
 [[gnu::weak]] Prepared attention_cuda(const OpCall& call);

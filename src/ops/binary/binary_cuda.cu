@@ -1,30 +1,12 @@
 #include "device/cuda/map.cuh"
 #include "ops/binary/binary.h"
+#include "ops/binary/binary_formulas.cuh"
 #include "ops/cuda_kernel.h"
 #include "ops/elementwise/broadcast.cuh"
 #include "ops/elementwise/broadcast.h"
 
 namespace neap::ops {
 namespace {
-
-__device__ float floored_rest(float a, float b) {
-  const float r = fmodf(a, b);
-  return r != 0 && (r < 0) != (b < 0) ? r + b : copysignf(r, b);
-}
-
-__device__ float value(BinaryFn fn, float a, float b) {
-  switch (fn) {
-    case BinaryFn::kAdd: return a + b;
-    case BinaryFn::kSub: return a - b;
-    case BinaryFn::kMul: return a * b;
-    case BinaryFn::kDiv: return a / b;
-    case BinaryFn::kMin: return a != a || b != b ? NAN : fminf(a, b);
-    case BinaryFn::kMax: return a != a || b != b ? NAN : fmaxf(a, b);
-    case BinaryFn::kMod: return floored_rest(a, b);
-    case BinaryFn::kFmod: return fmodf(a, b);
-    default: return powf(a, b);
-  }
-}
 
 __device__ bool holds(BinaryFn fn, float a, float b) {
   switch (fn) {
@@ -33,16 +15,6 @@ __device__ bool holds(BinaryFn fn, float a, float b) {
     case BinaryFn::kLessOrEqual: return a <= b;
     case BinaryFn::kGreater: return a > b;
     default: return a >= b;
-  }
-}
-
-__device__ float gradient(BinaryGradFn fn, float dy, float p, float q) {
-  switch (fn) {
-    case BinaryGradFn::kDivisor: return -dy * p / q;
-    case BinaryGradFn::kBase: return q == 0 ? 0 : dy * q * powf(p, q - 1);
-    case BinaryGradFn::kExponent: return p == 0 && isfinite(q) ? 0 : dy * q * logf(p);
-    case BinaryGradFn::kMin: return p == q ? dy / 2 : p < q ? dy : 0;
-    default: return p == q ? dy / 2 : p > q ? dy : 0;
   }
 }
 
@@ -83,7 +55,7 @@ void run_value(const Buffers& b, cudaStream_t stream, BinaryFn fn, const Broadca
   auto* out = b.out<float>(0);
   each("binary", plan.count, stream, [=] __device__(std::int64_t i) {
     const BroadcastPlaces<2> places = broadcast_places<2>(plan, i);
-    out[i] = value(fn, x[places.at[0]], y[places.at[1]]);
+    out[i] = binary_value(fn, x[places.at[0]], y[places.at[1]]);
   });
 }
 
@@ -104,7 +76,7 @@ void run_gradient(const Buffers& b, cudaStream_t stream, BinaryGradFn fn, const 
   auto* out = b.out<float>(0);
   each("binary_grad", plan.count, stream, [=] __device__(std::int64_t i) {
     const BroadcastPlaces<3> places = broadcast_places<3>(plan, i);
-    out[i] = gradient(fn, dy[places.at[0]], p[places.at[1]], q[places.at[2]]);
+    out[i] = binary_gradient(fn, dy[places.at[0]], p[places.at[1]], q[places.at[2]]);
   });
 }
 

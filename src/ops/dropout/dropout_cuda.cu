@@ -11,8 +11,7 @@ void run(const Buffers& b, cudaStream_t stream, const DropoutDraw& d) {
   const auto* rng = b.in<std::uint64_t>(1);
   auto* y = b.out<float>(0);
   each("dropout", d.n, stream, [=] __device__(std::int64_t i) {
-    const float unit = draw_unit(draw_key(rng, d.key), rng[2] + static_cast<std::uint64_t>(i));
-    y[i] = unit < d.p ? 0 : x[i] * d.scale;
+    y[i] = dropped(x[i], rng, d.key, static_cast<std::uint64_t>(i), d.p, d.scale);
   });
 }
 

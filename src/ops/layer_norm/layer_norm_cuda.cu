@@ -84,8 +84,8 @@ void parameter_sums(const Buffers& b, cudaStream_t stream, const ColumnParts& pa
 template <class X, class Y>
 void run_mixed(const Buffers& b, cudaStream_t stream, const RowNorm& s) {
   const auto blocks = static_cast<unsigned>((s.rows + kRowsABlock - 1) / kRowsABlock);
-  const auto kernel = s.width <= 3 * 256 ? norm_kernel<3, X, Y> : norm_kernel<kMostChunks, X, Y>;
-  kernel<<<blocks, dim3(32, kRowsABlock), 0, stream>>>(s, b.in<X>(0), b.in<float>(1), b.in<float>(2), b.out<Y>(0),
+  const auto kernel = s.width <= 3 * 256 ? norm_kernel<3, RowsOf<X>, Y> : norm_kernel<kMostChunks, RowsOf<X>, Y>;
+  kernel<<<blocks, dim3(32, kRowsABlock), 0, stream>>>(s, {b.in<X>(0)}, b.in<float>(1), b.in<float>(2), b.out<Y>(0),
                                                        b.out<float>(1), b.out<float>(2));
   check_launch("layer_norm");
 }
@@ -93,29 +93,18 @@ void run_mixed(const Buffers& b, cudaStream_t stream, const RowNorm& s) {
 template <class D, class X>
 void run_mixed_grad(const Buffers& b, cudaStream_t stream, const RowNorm& s) {
   const bool has_sums = b.outputs[1] != nullptr || b.outputs[2] != nullptr;
-  const NormGrad<D, X> t{.s = s,
-                         .dy = b.in<D>(0),
-                         .x = b.in<X>(1),
-                         .mean = b.in<float>(2),
-                         .rstd = b.in<float>(3),
-                         .scale = b.in<float>(4),
-                         .dx = b.out<X>(0),
-                         .partial = has_sums ? reinterpret_cast<float*>(b.workspace) : nullptr};
-  const std::int64_t parts = grad_blocks(s);
-  const auto kernel = s.width <= 3 * 256 ? norm_grad_kernel<3, D, X> : norm_grad_kernel<kMostChunks, D, X>;
-  kernel<<<static_cast<unsigned>(parts), dim3(32, kRowsABlock), 0, stream>>>(t);
-  check_launch("layer_norm_grad");
-  if (!has_sums) return;
-  norm_parameters_kernel<<<dim3(static_cast<unsigned>((s.width + 31) / 32), 2), dim3(32, kRowsABlock), 0, stream>>>(
-      parts, s.width, t.partial, b.out<float>(1), b.out<float>(2));
-  check_launch("layer_norm_grad");
+  run_norm_grad(NormGrad<D, X>{.s = s,
+                               .dy = b.in<D>(0),
+                               .x = b.in<X>(1),
+                               .mean = b.in<float>(2),
+                               .rstd = b.in<float>(3),
+                               .scale = b.in<float>(4),
+                               .dx = b.out<X>(0),
+                               .partial = has_sums ? reinterpret_cast<float*>(b.workspace) : nullptr},
+                b.out<float>(1), b.out<float>(2), stream);
 }
 
 bool is_bf16(const TensorType& t) { return t.dtype == DType::kBF16; }
-
-bool fits_a_warp(const RowNorm& s) {
-  return s.rows > 0 && s.width % kVector == 0 && s.width <= kMostChunks * 32 * kVector;
-}
 
 constexpr const char* kUnusual = "bf16 of an unusual width or mixture";
 

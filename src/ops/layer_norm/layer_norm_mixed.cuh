@@ -15,21 +15,40 @@ __device__ inline float warp_sum(float v) {
   return v;
 }
 
+// Where rows come from: a tensor, or the sum of two, which is then kept.
+template <class X>
+struct RowsOf {
+  const X* x;
+  __device__ void load(std::int64_t at, float (&v)[kVector]) const { load8(x + at, v); }
+};
+template <class B>
+struct RowsOfSum {
+  const float* a;
+  const B* b;
+  float* sum;  // may take the place of a
+  __device__ void load(std::int64_t at, float (&v)[kVector]) const {
+    float other[kVector];
+    load8(a + at, v);
+    load8(b + at, other);
+    for (int i = 0; i < kVector; ++i) v[i] += other[i];
+    store8(sum + at, v);
+  }
+};
+
 // C: chunks of a row.
-template <int C, class X, class Y>
+template <int C, class Rows, class Y>
 __global__ void __launch_bounds__(256)
-    norm_kernel(RowNorm s, const X* x, const float* scale, const float* bias, Y* y, float* mean, float* rstd) {
+    norm_kernel(RowNorm s, Rows rows, const float* scale, const float* bias, Y* y, float* mean, float* rstd) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kRowsABlock + threadIdx.y;
   if (row >= s.rows) return;
   const auto width = static_cast<float>(s.width);
-  const X* in = x + row * s.width;
   float v[C][kVector];
   float sum = 0;
 #pragma unroll
   for (int k = 0; k < C; ++k) {
     const std::int64_t at = (k * 32 + static_cast<int>(threadIdx.x)) * kVector;
     if (at >= s.width) break;
-    load8(in + at, v[k]);
+    rows.load(row * s.width + at, v[k]);
     for (int i = 0; i < kVector; ++i) sum += v[k][i];
   }
   const float centre = warp_sum(sum) / width;
@@ -58,19 +77,39 @@ __global__ void __launch_bounds__(256)
   if (threadIdx.x == 0 && rstd != nullptr) rstd[row] = over_deviation;
 }
 
-template <class D, class X>
+// kAdds: dx is added to something at once instead of being written.
+template <class D, class X, bool kAdds = false>
 struct NormGrad {
   RowNorm s;
   const D* dy;
   const X* x;
   const float *mean, *rstd, *scale;
-  X* dx;           // null: not wanted
-  float* partial;  // [2][blocks][width]: sums for scale and bias; null: not wanted
+  X* dx;                         // null: not wanted
+  const float* other = nullptr;  // kAdds: sum = other + dx, and the same rounded, unless it is null
+  float* sum = nullptr;
+  Bf16* narrow_sum = nullptr;
+  float* partial = nullptr;  // [2][blocks][width]: sums for scale and bias; null: not wanted
 };
 
+template <class D, class X, bool kAdds>
+__device__ void put_dx(const NormGrad<D, X, kAdds>& t, std::int64_t at, float (&dx)[kVector]) {
+  if constexpr (!kAdds) {
+    store8(t.dx + at, dx);
+  } else {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {  // in halves: registers are short here
+      float* const v = dx + 4 * half;
+      const float4 other = *reinterpret_cast<const float4*>(t.other + at + 4 * half);
+      v[0] += other.x, v[1] += other.y, v[2] += other.z, v[3] += other.w;
+      *reinterpret_cast<float4*>(t.sum + at + 4 * half) = {v[0], v[1], v[2], v[3]};
+    }
+    if (t.narrow_sum != nullptr) store8(t.narrow_sum + at, dx);
+  }
+}
+
 // One row: dx = rstd (g - mean(g) - normal mean(g normal)), g = dy scale; and what it adds to the parameters' sums.
-template <int C, class D, class X>
-__device__ void norm_grad_row(const NormGrad<D, X>& t, std::int64_t row, float (&dscale)[C][kVector],
+template <int C, class D, class X, bool kAdds>
+__device__ void norm_grad_row(const NormGrad<D, X, kAdds>& t, std::int64_t row, float (&dscale)[C][kVector],
                               float (&dbias)[C][kVector]) {
   const auto width = static_cast<float>(t.s.width);
   const float centre = t.mean[row];
@@ -102,7 +141,7 @@ __device__ void norm_grad_row(const NormGrad<D, X>& t, std::int64_t row, float (
       product = fmaf(g[k][i], normal[k][i], product);
     }
   }
-  if (t.dx == nullptr) return;
+  if (!kAdds && t.dx == nullptr) return;
   sum = warp_sum(sum) / width;
   product = warp_sum(product) / width;
 #pragma unroll
@@ -111,7 +150,7 @@ __device__ void norm_grad_row(const NormGrad<D, X>& t, std::int64_t row, float (
     if (at >= t.s.width) break;
 #pragma unroll
     for (int i = 0; i < kVector; ++i) g[k][i] = over_deviation * (g[k][i] - sum - normal[k][i] * product);
-    store8(t.dx + row * t.s.width + at, g[k]);
+    put_dx(t, row * t.s.width + at, g[k]);
   }
 }
 
@@ -144,8 +183,9 @@ inline std::int64_t grad_blocks(const RowNorm& s) {
 }
 
 // dx and the parameters' sums in one pass. dx may take the place of dy or x: a warp has read a row before it writes it.
-template <int C, class D, class X>
-__global__ void __launch_bounds__(256, C <= 3 ? 2 : 1) norm_grad_kernel(const __grid_constant__ NormGrad<D, X> t) {
+template <int C, class D, class X, bool kAdds>
+__global__ void __launch_bounds__(256, C <= 3 ? 2 : 1)
+    norm_grad_kernel(const __grid_constant__ NormGrad<D, X, kAdds> t) {
   __shared__ __align__(16) float shared[C * 256];
   float dscale[C][kVector] = {};
   float dbias[C][kVector] = {};
@@ -178,6 +218,24 @@ static __global__ void __launch_bounds__(256)
   double total = 0;
   for (int w = 0; w < kRowsABlock; ++w) total += shared[w][threadIdx.x];
   out[column] = static_cast<float>(total);
+}
+
+// Rows that a warp can hold.
+inline bool fits_a_warp(const RowNorm& s) {
+  return s.rows > 0 && s.width % kVector == 0 && s.width <= kMostChunks * 32 * kVector;
+}
+
+template <class D, class X, bool kAdds>
+void run_norm_grad(const NormGrad<D, X, kAdds>& t, float* dscale, float* dbias, cudaStream_t stream) {
+  const std::int64_t parts = grad_blocks(t.s);
+  const auto kernel =
+      t.s.width <= 3 * 256 ? norm_grad_kernel<3, D, X, kAdds> : norm_grad_kernel<kMostChunks, D, X, kAdds>;
+  kernel<<<static_cast<unsigned>(parts), dim3(32, kRowsABlock), 0, stream>>>(t);
+  check_launch("layer_norm_grad");
+  if (t.partial == nullptr) return;
+  norm_parameters_kernel<<<dim3(static_cast<unsigned>((t.s.width + 31) / 32), 2), dim3(32, kRowsABlock), 0, stream>>>(
+      parts, t.s.width, t.partial, dscale, dbias);
+  check_launch("layer_norm_grad");
 }
 
 }  // namespace neap::ops

@@ -24,7 +24,8 @@ Prepared linear_own(const OpCall& call) {
 Prepared linear_grad_own(const OpCall& call) {
   const LinearShape s = linear_grad_shape(call);
   const bool narrow = call.in(0).dtype == DType::kBF16;
-  if (call.in(1).dtype != call.in(0).dtype || (narrow && !has_bf16_products())) {
+  const bool is_sum_wide = call.outputs[0].dtype == DType::kF32 && call.outputs[1].dtype == DType::kF32;
+  if (call.in(1).dtype != call.in(0).dtype || !is_sum_wide || (narrow && !has_bf16_products())) {
     return Declined{"no product of these types"};
   }
   const GemmShape shape = {

@@ -58,7 +58,9 @@ constexpr KernelEntry kKernels[] = {{"cuda", DeviceKind::kCuda, linear_loss_cuda
 }  // namespace
 
 LinearLossShape linear_loss_shape(const OpCall& call, std::int64_t element) {
+  // More rows make products no faster.
   constexpr std::int64_t kTileBytes = 256 * kMiB;
+  constexpr std::int64_t kTileRows = 4096;
   const Shape& w = call.shape(1);
   Shape logits = leading(call.shape(0), 1);
   logits.push_back(w[0]);
@@ -67,7 +69,7 @@ LinearLossShape linear_loss_shape(const OpCall& call, std::int64_t element) {
                     .bias = call.has(2),
                     .mean = is_mean(call.attrs)};
   std::int64_t most = 64;
-  while (2 * most * s.classes.classes * element <= kTileBytes) most *= 2;
+  while (2 * most <= kTileRows && 2 * most * s.classes.classes * element <= kTileBytes) most *= 2;
   s.tile = std::min(most, s.classes.rows);
   return s;
 }

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "core/bytes.h"
 #include "core/random.h"
 #include "device/cuda/cublas.h"
 #include "device/cuda/cuda.h"
 #include "neap/error.h"
+#include "ops/matmul/product_choices.h"
 #include "ops/reduce/columns_cuda.h"
 
 namespace neap::ops {
@@ -122,15 +124,17 @@ struct CudaProduct::Call {
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
       prefer(attribute, alignment);
     }
-    cublasLtMatmulHeuristicResult_t result{};
+    const int choice = alignment < 16 ? 0 : shape.choice >= 0 ? shape.choice : product_choice(shape);
+    std::array<cublasLtMatmulHeuristicResult_t, kProductChoices> results{};
     int found = 0;
-    const cublasStatus_t status = cublas_lt().heuristic(CudaContext::get().cublas(), product.get(), left.get(),
-                                                        right.get(), out.get(), out.get(), made, 1, &result, &found);
-    if (status != CUBLAS_STATUS_SUCCESS || found == 0) {
+    const cublasStatus_t status =
+        cublas_lt().heuristic(CudaContext::get().cublas(), product.get(), left.get(), right.get(), out.get(), out.get(),
+                              made, choice == 0 ? 1 : kProductChoices, results.data(), &found);
+    if (status != CUBLAS_STATUS_SUCCESS || found <= choice) {
       throw DeviceError(fmt::format("cuBLASLt has no algorithm for a product {} x {} x {}: {}", shape.m, shape.n,
                                     shape.k, cublas_lt().status_text(status)));
     }
-    return result;
+    return results[static_cast<std::size_t>(choice)];
   }
 };
 

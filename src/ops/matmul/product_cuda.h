@@ -1,5 +1,6 @@
 // Products by cuBLASLt: C = alpha op(A) op(B) [+ bias] [+ C], f32 without TF32, or bf16 with sums in f32. The algorithm
-// is the heuristic's first for the shape and stays the same. A small C with long sums would keep only a few
+// is a function of shape, card and library: the heuristic's first, or where another one of its choices was found to be
+// faster (product_choices.h), that one. A small C with long sums would keep only a few
 // multiprocessors busy: its sums are cut into parts by us, which are one batch of products, and then added up in order.
 #pragma once
 
@@ -23,6 +24,7 @@ struct CudaProductShape {
   std::int64_t c_step = 0;                           // 0: behind each other
   DType in = DType::kF32;                            // of A and B: f32 or bf16
   DType out = DType::kF32;                           // of C and the bias; bf16 only with A and B of bf16
+  int choice = -1;                                   // which of the heuristic's; negative: the best known
 };
 
 class CudaProduct {

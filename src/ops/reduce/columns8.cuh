@@ -36,6 +36,7 @@ __global__ void __launch_bounds__(256) column_partials8_kernel(ColumnParts8 s, T
   const std::int64_t end = first + s.part_rows < s.rows ? first + s.part_rows : s.rows;
   float sums[K][kVector] = {};
   if (column < s.c) {
+#pragma unroll 4
     for (std::int64_t row = first + threadIdx.y; row < end; row += kColumnWarps8) term(row, column, sums);
   }
   // A thread adds up one column of the 256 over the 8 warps.

@@ -1,26 +1,10 @@
 #include "device/cuda/launch.cuh"
 #include "ops/cuda_kernel.h"
 #include "ops/relu/gate.h"
+#include "ops/relu/gate_formulas.cuh"
 
 namespace neap::ops {
 namespace {
-
-struct Gated {
-  float value;
-  bool is_open;
-};
-
-__device__ Gated gate(GateFn fn, float x, GateArgs k) {
-  switch (fn) {
-    case GateFn::kRelu: return x <= 0 ? Gated{0, false} : Gated{x, true};
-    case GateFn::kLeakyRelu: return x > 0 ? Gated{x, true} : Gated{k.closed * x, false};
-    case GateFn::kThresholdedRelu: return x <= k.a ? Gated{0, false} : Gated{x, true};
-    case GateFn::kClip: return {x != x ? x : fminf(k.b, fmaxf(k.a, x)), x >= k.a && x <= k.b};
-    default: break;
-  }
-  const float line = k.a * x + k.b;
-  return {line < 0 ? 0.0F : line > 1 ? 1.0F : line, line > 0 && line < 1};
-}
 
 // A warp has 32 neighbours, whose bits are four bytes of the mask.
 __global__ void forward_kernel(GateFn fn, GateArgs args, const float* x, float* y, std::uint8_t* mask, std::int64_t n) {

@@ -1,6 +1,7 @@
 // Chunks of recurrent layers on CUDA: the input's product over all steps at once, then a product with the state and a
 // cell a step; backward the same way, ending with one product a weight. Products are cuBLASLt's. With x and weights of
-// bf16 (LSTM, GRU) the state and the gradients of the sums are rounded to bf16 for them; all else stays f32.
+// bf16 (LSTM, GRU) the state and the gradients of the sums are rounded to bf16 for them; all else stays f32. Where they
+// fit, all steps of an LSTM's chunk are one launch (lstm_persistent.h).
 #include <optional>
 
 #include "core/bytes.h"
@@ -9,6 +10,7 @@
 #include "ops/reduce/columns_cuda.h"
 #include "ops/rnn/chunk_cell.cuh"
 #include "ops/rnn/chunk_op.h"
+#include "ops/rnn/lstm_persistent.h"
 
 namespace neap::ops {
 namespace {
@@ -48,6 +50,10 @@ void narrow_floats(Bf16* dst, const float* src, std::int64_t n, cudaStream_t str
   each("narrow", n, stream, [=] __device__(std::int64_t i) { dst[i] = narrow<Bf16>(src[i]); });
 }
 
+void widen_floats(float* dst, const Bf16* src, std::int64_t n, cudaStream_t stream) {
+  each("widen", n, stream, [=] __device__(std::int64_t i) { dst[i] = widen(src[i]); });
+}
+
 Bf16* narrow_piece(const Buffers& b, std::int64_t at) { return reinterpret_cast<Bf16*>(b.workspace + at); }
 
 // x w^T for `rows` rows of k numbers.
@@ -66,6 +72,7 @@ class CudaChunk final : public Kernel {
   CudaChunk(const ChunkShape& s, DType type)
       : s_(s),
         is_narrow_(type == DType::kBF16),
+        is_one_launch_(is_narrow_ && fits_one_launch(s)),
         columns_(s.weight_blocks() * s.hidden),
         input_(by_weight(type, s.rows(), s.input, columns_, false)),
         state_(by_weight(type, s.batch, s.hidden, columns_, s.kind != CellKind::kGru)) {
@@ -73,16 +80,21 @@ class CudaChunk final : public Kernel {
     sums_at_ = pieces_.add(s.kind == CellKind::kTanh || s.kind == CellKind::kRelu ? 0 : s.rows() * columns_ * kFloat);
     by_state_at_ = pieces_.add(s.kind == CellKind::kGru ? s.batch * columns_ * kFloat : 0);
     cell_at_ = pieces_.add(s.kind == CellKind::kLstm ? s.batch * s.hidden * kFloat : 0);
-    narrow_at_ = pieces_.add(is_narrow_ ? byte_size(type, s.batch * s.hidden) : 0);
+    narrow_at_ = pieces_.add(is_one_launch_ ? one_launch_bytes(s)
+                             : is_narrow_   ? byte_size(type, s.batch * s.hidden)
+                                            : 0);
   }
   std::int64_t workspace_bytes() const override { return pieces_.bytes(); }
-  std::string numerics() const override { return input_.numerics() + state_.numerics(); }
+  std::string numerics() const override {
+    return input_.numerics() + (is_one_launch_ ? " one launch" : state_.numerics());
+  }
 
   void launch(const Buffers& buffers, Stream& on) override {
     const ChunkForward b = chunk_forward_buffers(buffers);
     const cudaStream_t stream = handle_of(on);
     float* sums = sums_of(buffers, b);
     input_.run(b.x, b.w_ih, nullptr, sums, buffers.workspace + product_at_, stream);
+    if (is_one_launch_) return run_lstm(s_, b, sums, buffers.workspace + narrow_at_, stream);
     const std::int64_t plane = s_.batch * s_.hidden;
     if (is_narrow_ && b.h0 != nullptr) narrow_floats(narrow_piece(buffers, narrow_at_), b.h0, plane, stream);
     for (std::int64_t i = 0; i < s_.steps; ++i) step(buffers, b, sums, i, stream);
@@ -131,7 +143,7 @@ class CudaChunk final : public Kernel {
   }
 
   ChunkShape s_;
-  bool is_narrow_;
+  bool is_narrow_, is_one_launch_;
   std::int64_t columns_;
   CudaProduct input_, state_;
   Pieces pieces_;
@@ -161,45 +173,50 @@ CudaProduct through_weight(DType type, std::int64_t rows, std::int64_t columns, 
 
 class CudaChunkGrad final : public Kernel {
  public:
-  CudaChunkGrad(const ChunkShape& s, DType type, bool adds_ih, bool adds_hh)
+  CudaChunkGrad(const ChunkShape& s, const ChunkGradTypes& types)
       : s_(s),
-        is_narrow_(type == DType::kBF16),
+        is_narrow_(types.products == DType::kBF16),
+        is_dh_narrow_(types.is_dh_narrow),
+        is_one_launch_(is_narrow_ && fits_one_launch(s)),
         columns_(s.weight_blocks() * s.hidden),
         bias_(s.rows(), columns_),
-        to_state_(through_weight(type, s.batch, columns_, s.hidden)),
-        to_input_(through_weight(type, s.rows(), columns_, s.input)),
-        dw_ih_(for_weight(type, s.rows(), columns_, s.input, adds_ih)),
-        dw_hh_first_(for_weight(type, s.batch, columns_, s.hidden, adds_hh || s.steps > 1)) {
-    if (s.steps > 1) dw_hh_.emplace(for_weight(type, s.rows() - s.batch, columns_, s.hidden, adds_hh));
+        to_state_(through_weight(types.products, s.batch, columns_, s.hidden)),
+        to_input_(through_weight(types.products, s.rows(), columns_, s.input)),
+        dw_ih_(for_weight(types.products, s.rows(), columns_, s.input, types.adds_ih)),
+        dw_hh_first_(for_weight(types.products, s.batch, columns_, s.hidden, types.adds_hh || s.steps > 1)) {
+    if (s.steps > 1) dw_hh_.emplace(for_weight(types.products, s.rows() - s.batch, columns_, s.hidden, types.adds_hh));
     std::int64_t most = is_narrow_ ? bf16_column_bytes(s.rows(), columns_) : bias_.bytes(1);
     for (const CudaProduct* p : {&to_state_, &to_input_, &dw_ih_, &dw_hh_first_, dw_hh_ ? &*dw_hh_ : &dw_ih_}) {
       most = std::max(most, p->workspace_bytes());
     }
     product_at_ = pieces_.add(most);
-    by_input_at_ = pieces_.add(byte_size(type, s.rows() * columns_));
-    states_at_ = pieces_.add(is_narrow_ ? byte_size(type, (s.rows() + s.batch) * s.hidden) : 0);
-    by_state_at_ = s.kind == CellKind::kGru ? pieces_.add(byte_size(type, s.rows() * columns_)) : by_input_at_;
+    by_input_at_ = pieces_.add(byte_size(types.products, s.rows() * columns_));
+    states_at_ = pieces_.add(is_narrow_ ? byte_size(types.products, (s.rows() + s.batch) * s.hidden) : 0);
+    by_state_at_ =
+        s.kind == CellKind::kGru ? pieces_.add(byte_size(types.products, s.rows() * columns_)) : by_input_at_;
+    if (is_one_launch_) {
+      dh_at_ = pieces_.add(one_launch_bytes(s));
+      return;
+    }
+    wide_dh_at_ = pieces_.add(is_dh_narrow_ ? s.rows() * s.hidden * kFloat : 0);
     dh_at_ = pieces_.add(s.batch * s.hidden * kFloat);
     by_weights_at_ = pieces_.add(s.batch * s.hidden * kFloat);
     dc_at_ = pieces_.add(s.kind == CellKind::kLstm ? s.batch * s.hidden * kFloat : 0);
   }
   std::int64_t workspace_bytes() const override { return pieces_.bytes(); }
   std::string numerics() const override {
-    return to_state_.numerics() + to_input_.numerics() + dw_ih_.numerics() + dw_hh_first_.numerics() +
-           (dw_hh_ ? dw_hh_->numerics() : "");
+    return (is_one_launch_ ? "one launch" : to_state_.numerics()) + to_input_.numerics() + dw_ih_.numerics() +
+           dw_hh_first_.numerics() + (dw_hh_ ? dw_hh_->numerics() : "");
   }
 
   void launch(const Buffers& buffers, Stream& on) override {
     const ChunkBackward b = chunk_backward_buffers(buffers);
     const cudaStream_t stream = handle_of(on);
-    const std::int64_t plane = s_.batch * s_.hidden;
-    float* dh = piece(buffers, dh_at_);
-    float* dc = piece(buffers, dc_at_);
-    copy_floats(dh, b.dh_last, plane, stream);
-    if (s_.kind == CellKind::kLstm) copy_floats(dc, b.dc_last, plane, stream);
-    for (std::int64_t i = s_.steps - 1; i >= 0; --i) step(buffers, b, i, stream);
-    if (b.dh0 != nullptr) sum_floats(b.dh0, dh, piece(buffers, by_weights_at_), plane, stream);
-    if (b.dc0 != nullptr) copy_floats(b.dc0, dc, plane, stream);
+    if (is_one_launch_) {
+      run_lstm_grad(s_, b, is_dh_narrow_, buffers.workspace + by_input_at_, buffers.workspace + dh_at_, stream);
+    } else {
+      run_steps(buffers, with_wide_dh(buffers, b, stream), stream);
+    }
     std::byte* scratch = buffers.workspace + product_at_;
     const float* by_input = piece(buffers, by_input_at_);
     const float* by_state = piece(buffers, by_state_at_);
@@ -216,6 +233,25 @@ class CudaChunkGrad final : public Kernel {
   }
 
  private:
+  ChunkBackward with_wide_dh(const Buffers& buffers, const ChunkBackward& b, cudaStream_t stream) const {
+    if (!is_dh_narrow_) return b;
+    ChunkBackward out = b;
+    out.dh = piece(buffers, wide_dh_at_);
+    widen_floats(piece(buffers, wide_dh_at_), reinterpret_cast<const Bf16*>(b.dh), s_.rows() * s_.hidden, stream);
+    return out;
+  }
+
+  void run_steps(const Buffers& buffers, const ChunkBackward& b, cudaStream_t stream) const {
+    const std::int64_t plane = s_.batch * s_.hidden;
+    float* dh = piece(buffers, dh_at_);
+    float* dc = piece(buffers, dc_at_);
+    copy_floats(dh, b.dh_last, plane, stream);
+    if (s_.kind == CellKind::kLstm) copy_floats(dc, b.dc_last, plane, stream);
+    for (std::int64_t i = s_.steps - 1; i >= 0; --i) step(buffers, b, i, stream);
+    if (b.dh0 != nullptr) sum_floats(b.dh0, dh, piece(buffers, by_weights_at_), plane, stream);
+    if (b.dc0 != nullptr) copy_floats(b.dc0, dc, plane, stream);
+  }
+
   // `d` is bf16 where products are.
   void bias(const float* d, const float* start, float* out, std::byte* scratch, cudaStream_t stream) const {
     if (!is_narrow_) return column_sums_cuda(bias_, d, start, out, scratch, stream);
@@ -291,14 +327,14 @@ class CudaChunkGrad final : public Kernel {
   }
 
   ChunkShape s_;
-  bool is_narrow_;
+  bool is_narrow_, is_dh_narrow_, is_one_launch_;
   std::int64_t columns_;
   ColumnParts bias_;
   CudaProduct to_state_, to_input_, dw_ih_, dw_hh_first_;
   std::optional<CudaProduct> dw_hh_;
   Pieces pieces_;
   std::int64_t product_at_ = 0, by_input_at_ = 0, by_state_at_ = 0, dh_at_ = 0, by_weights_at_ = 0, dc_at_ = 0,
-               states_at_ = 0;
+               states_at_ = 0, wide_dh_at_ = 0;
 };
 
 const char* reason_against(const ChunkShape& s, DType type) {
@@ -316,9 +352,9 @@ Prepared chunk_cuda(const ChunkShape& shape, DType type) {
   return std::make_unique<CudaChunk>(shape, type);
 }
 
-Prepared chunk_grad_cuda(const ChunkShape& shape, DType type, bool adds_ih, bool adds_hh) {
-  if (const char* why = reason_against(shape, type)) return Declined{why};
-  return std::make_unique<CudaChunkGrad>(shape, type, adds_ih, adds_hh);
+Prepared chunk_grad_cuda(const ChunkShape& shape, const ChunkGradTypes& types) {
+  if (const char* why = reason_against(shape, types.products)) return Declined{why};
+  return std::make_unique<CudaChunkGrad>(shape, types);
 }
 
 }  // namespace neap::ops

@@ -246,14 +246,15 @@ Values chunk_gradient(ChunkFamily family, std::string_view grad_op, GradientCall
 
 namespace {
 
-// These inputs are of one type, all else is f32.
-std::optional<DType> product_type(const OpCall& call, std::initializer_list<std::size_t> products) {
+// These inputs are of one type, all else is f32, but for the one that may be either.
+std::optional<DType> product_type(const OpCall& call, std::initializer_list<std::size_t> products,
+                                  std::size_t either = SIZE_MAX) {
   DType type = DType::kF32;
   for (const std::size_t i : products) type = call.has(i) ? call.in(i).dtype : type;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const bool is_product = std::find(products.begin(), products.end(), i) != products.end();
     const bool is_float = call.has(i) && neap::is_float(call.in(i).dtype);
-    if (is_float && call.in(i).dtype != (is_product ? type : DType::kF32)) return std::nullopt;
+    if (is_float && i != either && call.in(i).dtype != (is_product ? type : DType::kF32)) return std::nullopt;
   }
   for (const TensorType& t : call.outputs) {
     if (t.dtype == DType::kBF16) return std::nullopt;
@@ -294,10 +295,14 @@ Prepared chunk_on_cuda(ChunkFamily family, const OpCall& call) {
 Prepared chunk_grad_on_cuda(ChunkFamily family, const OpCall& call) {
   if (chunk_grad_cuda == nullptr) return not_linked();
   if (family != ChunkFamily::kRnn && !keeps_gates(call.attrs)) return Declined{"gates are made again on the CPU only"};
-  const auto type = product_type(call, {ChunkGradIn::kX, ChunkGradIn::kWIh, ChunkGradIn::kWHh});
+  using In = ChunkGradIn;
+  const auto type = product_type(call, {In::kX, In::kWIh, In::kWHh}, In::kDh);
   if (!type) return Declined{kMixture};
-  return chunk_grad_cuda(backward_shape(family, call), *type, call.has(ChunkGradIn::kDWIh),
-                         call.has(ChunkGradIn::kDWHh));
+  return chunk_grad_cuda(backward_shape(family, call),
+                         {.products = *type,
+                          .is_dh_narrow = call.has(In::kDh) && call.in(In::kDh).dtype == DType::kBF16,
+                          .adds_ih = call.has(In::kDWIh),
+                          .adds_hh = call.has(In::kDWHh)});
 }
 
 Prepared chunk_ref(ChunkFamily family, const OpCall& call) {

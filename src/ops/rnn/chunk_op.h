@@ -58,11 +58,14 @@ Prepared chunk_simd(ChunkFamily family, const OpCall& call);
 Prepared chunk_ref(ChunkFamily family, const OpCall& call);
 Prepared chunk_grad_simd(ChunkFamily family, const OpCall& call);
 Prepared chunk_grad_ref(ChunkFamily family, const OpCall& call);
-// Null in a program without CUDA, as oneDNN's kernels may be. `adds`: the sums so far of the weights' gradients are
-// given.
-// `type` of x and the weights.
+struct ChunkGradTypes {
+  DType products = DType::kF32;           // of x and the weights
+  bool is_dh_narrow = false;              // dh is bf16, as a product behind the layer may leave it
+  bool adds_ih = false, adds_hh = false;  // the sums so far of the weights' gradients are given
+};
+// Null in a program without CUDA, as oneDNN's kernels may be. `type` of x and the weights.
 [[gnu::weak]] Prepared chunk_cuda(const ChunkShape& shape, DType type);
-[[gnu::weak]] Prepared chunk_grad_cuda(const ChunkShape& shape, DType type, bool adds_ih, bool adds_hh);
+[[gnu::weak]] Prepared chunk_grad_cuda(const ChunkShape& shape, const ChunkGradTypes& types);
 Prepared chunk_on_cuda(ChunkFamily family, const OpCall& call);
 Prepared chunk_grad_on_cuda(ChunkFamily family, const OpCall& call);
 ChunkForward chunk_forward_buffers(const Buffers& b);

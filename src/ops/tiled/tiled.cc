@@ -92,7 +92,9 @@ double flops(const OpCall& call) {
   return sum;
 }
 
-constexpr KernelEntry kKernels[] = {{"onednn", DeviceKind::kCpu, tiled_with_libraries},
+constexpr KernelEntry kKernels[] = {{"nvrtc", DeviceKind::kCuda, fused_generated_cuda},
+                                    {"cuda", DeviceKind::kCuda, fused_steps_cuda},
+                                    {"onednn", DeviceKind::kCpu, tiled_with_libraries},
                                     {"simd", DeviceKind::kCpu, tiled_own},
                                     {"ref", DeviceKind::kCpu, tiled_ref}};
 constexpr InOut kOverAny[] = {{0, 0}, {1, 0}, {2, 0}, {3, 0}};

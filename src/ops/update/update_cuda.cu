@@ -1,13 +1,11 @@
 // The formulas of update_simd.cc; what hyper holds is read on the device.
 #include "device/cuda/launch.cuh"
 #include "ops/cuda_kernel.h"
+#include "ops/update/adam_step.cuh"
 #include "ops/update/update.h"
 
 namespace neap::ops {
 namespace {
-
-// Betas with few decimals come back exactly, as update.cc has it.
-__device__ double one_minus(float beta) { return 1 - rint(static_cast<double>(beta) * 1e7) / 1e7; }
 
 void run_sgd(const Buffers& b, cudaStream_t stream, std::int64_t n, bool nesterov) {
   auto* param = b.state<float>(0);
@@ -28,31 +26,6 @@ void run_sgd(const Buffers& b, cudaStream_t stream, std::int64_t n, bool nestero
   });
 }
 
-// What all elements share is computed once a thread.
-struct Adam {
-  float beta1, beta2, rest1, rest2, rate, keep, decay, over_root2, epsilon, scale;
-
-  __device__ Adam(const float* hyper, const float* clip, bool decoupled) {
-    const double lr = hyper[0];
-    beta1 = hyper[1];
-    beta2 = hyper[2];
-    rest1 = static_cast<float>(one_minus(hyper[1]));
-    rest2 = static_cast<float>(one_minus(hyper[2]));
-    rate = static_cast<float>(lr / hyper[5]);
-    keep = decoupled ? static_cast<float>(1 - lr * hyper[4]) : 1.0F;
-    decay = decoupled ? 0.0F : hyper[4];
-    over_root2 = 1.0F / sqrtf(hyper[6]);
-    epsilon = hyper[3];
-    scale = hyper[7] * (clip != nullptr ? clip[0] : 1.0F);
-  }
-  __device__ void step(float& param, float grad, float& m, float& v) const {
-    const float gradient = grad * scale + decay * param;
-    m = beta1 * m + rest1 * gradient;
-    v = beta2 * v + rest2 * gradient * gradient;
-    param = param * keep - rate * (m / (sqrtf(v) * over_root2 + epsilon));
-  }
-};
-
 __global__ void __launch_bounds__(kThreads)
     adam_kernel(std::int64_t n, float* param, const float* grad, float* m, float* v, const float* hyper,
                 const float* clip, bool decoupled, bool by_vector) {
@@ -62,17 +35,7 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const std::int64_t whole = by_vector ? n / 4 : 0;
   for (std::int64_t i = first; i < whole; i += stride) {
-    float4 p4 = reinterpret_cast<float4*>(param)[i];
-    const float4 g4 = reinterpret_cast<const float4*>(grad)[i];
-    float4 m4 = reinterpret_cast<float4*>(m)[i];
-    float4 v4 = reinterpret_cast<float4*>(v)[i];
-    adam.step(p4.x, g4.x, m4.x, v4.x);
-    adam.step(p4.y, g4.y, m4.y, v4.y);
-    adam.step(p4.z, g4.z, m4.z, v4.z);
-    adam.step(p4.w, g4.w, m4.w, v4.w);
-    reinterpret_cast<float4*>(param)[i] = p4;
-    reinterpret_cast<float4*>(m)[i] = m4;
-    reinterpret_cast<float4*>(v)[i] = v4;
+    adam.step4(param + 4 * i, grad + 4 * i, m + 4 * i, v + 4 * i);
   }
   for (std::int64_t i = 4 * whole + first; i < n; i += stride) adam.step(param[i], grad[i], m[i], v[i]);
 }

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Each technique of the optimization library, before and after. Standard library only.
+
+  bench/library.py                    table on stdout
+  bench/library.py --only int8        rows of one technique
+  bench/library.py --write            table into bench/LIBRARY.md: rows that ran replace those of the same name
+
+A row is one call of build/neap with two values of a flag, run in turns (before, after, before, after, ...), each in a process of its own; the
+median of a batch or step over all runs of each side. Loss and bytes are those of the last run.
+"""
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "bench" / "LIBRARY.md"
+TIME = "ms"
+
+# technique, bits, what is compared, call, flags before, flags after, reading
+ROWS = [
+    ("int8", "others", "resnet18, batch 32", "infer resnet18 --samples 96", "--optimize off", "--optimize int8", TIME),
+    ("int8", "others", "gpt-mini, batch 8 × 256", "infer gpt-mini --samples 48", "--optimize off", "--optimize int8", TIME),
+    ("int8", "others", "bert-mini, batch 16 × 128", "infer bert-mini --samples 256", "--optimize off", "--optimize int8", TIME),
+    ("int8", "others", "gpt-mini: state", "infer gpt-mini --samples 8", "--optimize off", "--optimize int8", "state_bytes"),
+    ("sparse", "within 1e-6", "mlp, hidden 4096, batch 1, 2:4", "infer mlp:hidden=4096 --batch 1 --samples 300 --prune 2:4",
+     "--optimize off", "--optimize sparse", TIME),
+    ("sparse", "within 1e-6", "the same, against packed dense weights", "infer mlp:hidden=4096 --batch 1 --samples 300 --prune 2:4",
+     "--optimize layout", "--optimize sparse", TIME),
+    ("sparse", "within 1e-6", "mlp, hidden 4096, batch 512, 2:4", "infer mlp:hidden=4096 --batch 512 --samples 2560 --prune 2:4",
+     "--optimize layout", "--optimize sparse", TIME),
+    ("sparse", "within 1e-6", "gpt-mini, batch 8 × 256, 2:4", "infer gpt-mini --samples 16 --prune 2:4",
+     "--optimize layout", "--optimize sparse", TIME),
+    ("sparse", "within 1e-6", "gpt-mini, batch 8 × 256, share 0.9", "infer gpt-mini --samples 16 --prune 0.9",
+     "--optimize layout", "--optimize sparse", TIME),
+    ("sparse", "within 1e-6", "gpt-mini: state, 2:4", "infer gpt-mini --samples 8 --prune 2:4",
+     "--optimize off", "--optimize sparse", "state_bytes"),
+    ("layout", "same", "mlp, hidden 4096, batch 1", "infer mlp:hidden=4096 --batch 1 --samples 300", "--optimize off",
+     "--optimize layout", TIME),
+    ("layout", "same", "gpt-mini, batch 1 × 16", "infer gpt-mini --batch 1 --length 16 --samples 100", "--optimize off",
+     "--optimize layout", TIME),
+    ("layout", "same", "gpt-mini, batch 8 × 256", "infer gpt-mini --samples 16", "--optimize off", "--optimize layout", TIME),
+    ("--buffers", "same", "gpt-mini: arena of a step", "plan gpt-mini", "--buffers first-fit", "--buffers best", "peak_bytes"),
+    ("--buffers", "same", "resnet18: arena of a step", "plan resnet18", "--buffers first-fit", "--buffers best", "peak_bytes"),
+    ("--buffers", "same", "lstm-lm: arena of a step", "plan lstm-lm", "--buffers first-fit", "--buffers best", "peak_bytes"),
+    ("--prefetch", "same", "gpt-mini, 60 % of the activations, spilled to RAM",
+     "train gpt-mini --steps 6 --policy spill --host-ram 1GiB --budget 60%", "--no-prefetch", "--prefetch", TIME),
+    ("--prefetch", "same", "the same, to a disk held to 400 MB/s",
+     "train gpt-mini --steps 6 --policy spill --spill-dir . --spill-write-rate 4e8 --spill-read-rate 4e8 --budget 60%", "--no-prefetch",
+     "--prefetch", TIME),
+    ("--recurrent unrolled:8", "same", "lstm-lm, batch 1 × 128, hidden 256", "train lstm-lm:hidden=256 --batch 1 --steps 12 --gates keep",
+     "--recurrent rolled", "--recurrent unrolled:8", TIME),
+]
+HEAD = "| technique | bits | what | before | after | after / before | command |\n|---|---|---|---|---|---|---|\n"
+
+
+def run(call, flags):
+    words = ["build/neap", *call.split(), *flags.split(), "--json", "-"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def reading(result, what):
+    if what != TIME:
+        return result[what]
+    return result["median_batch_ms"] if "median_batch_ms" in result else result["median_step_ms"]
+
+
+def text(value, what):
+    if what == TIME:
+        return f"{value:.2f} ms" if value < 10 else f"{value:.1f} ms"
+    return f"{value / 2**20:.2f} MiB" if what.endswith("bytes") else f"{value:.4g}"
+
+
+def measured(row, rounds):
+    technique, bits, title, call, before, after, what = row
+    values = ([], [])
+    for _ in range(rounds if what == TIME else 1):
+        for side, flags in enumerate((before, after)):
+            values[side].append(reading(run(call, flags), what))
+    a, b = (statistics.median(v) for v in values)
+    return (f"| `{technique}` | {bits} | {title} | {text(a, what)} | {text(b, what)} | {b / a:.2f} | "
+            f"`neap {call}` with `{before}`, `{after}` |")
+
+
+def kept_rows(new):
+    """What the page's first table has of rows that were not measured this time."""
+    keys = {line.split("|")[1] + line.split("|")[3] for line in new}
+    page = PAGE.read_text()
+    old = page[page.index(HEAD) + len(HEAD):].split("\n\n")[0].splitlines()
+    return [line for line in old if line.split("|")[1] + line.split("|")[3] not in keys]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", help="rows of this technique")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--write", action="store_true")
+    args = parser.parse_args()
+    lines = []
+    for row in ROWS:
+        if args.only in (None, row[0]):
+            lines.append(measured(row, args.rounds))
+            print(lines[-1], flush=True)
+    if args.write:
+        page = PAGE.read_text()
+        start, end = page.index(HEAD), page.index("\n\n", page.index(HEAD))
+        order = [row[0] for row in ROWS]
+        rows = kept_rows(lines) + lines
+        rows.sort(key=lambda line: order.index(line.split("`")[1]) if line.split("`")[1] in order else len(order))
+        PAGE.write_text(page[:start] + HEAD + "\n".join(rows) + page[end:])
+
+
+if __name__ == "__main__":
+    main()
