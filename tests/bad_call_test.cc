@@ -77,6 +77,13 @@ TEST(BadCall, Subgraphs) {
   expect_refused("profile mlp --steps 1 --window 0", "window 0");
   expect_refused("profile mlp --steps 1 --cooldown=-1", "cooldown -1");
   expect_refused("train mlp --optimize off,fuse", "stands alone");
+  expect_refused("train mlp --steps 1 --performance-threshold 1.5", "performance_threshold 1.5");
+  expect_refused("train mlp --steps 1 --merging-threshold 0.3", "below performance_threshold");
+  expect_refused("train mlp --steps 1 --initial-granularity 0", "initial_granularity 0");
+  expect_refused("train mlp --steps 1 --initial-granularity 30", "initial_granularity 30");
+  expect_refused("train mlp --steps 1 --RL_training_epochs 0", "RL_training_epochs 0");
+  expect_refused("train mlp --steps 1 --trial-share 2", "trial_share 2");
+  expect_refused("train mlp --steps 1 --numerics wild", "wild");
 }
 
 TEST(BadCall, BudgetOfAnotherProcess) {

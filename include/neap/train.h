@@ -13,6 +13,7 @@
 #include "neap/checkpointing.h"
 #include "neap/model.h"
 #include "neap/precision.h"
+#include "neap/tuning.h"
 
 namespace neap {
 
@@ -53,7 +54,7 @@ struct TrainOptions {
   std::string data = "synthetic";
   std::string eval;  // a data set or a split ("test"); empty: none
   std::int64_t steps = 100;
-  std::int64_t batch = 0;              // 0: the model's own
+  std::int64_t batch = 0;  // 0: the model's own
   // Parts of equal size that a batch is computed in; gradients are their mean. 0: as few as the budget needs.
   std::int64_t accumulate = 1;
   bool accumulate_batch_norm = false;  // allow that batch norm sees parts only
@@ -77,6 +78,10 @@ struct TrainOptions {
   // Weights that become zeros: 2:4, 4:8 (of each so many inputs that many stay), or a share as in 0.9; with
   // ",from=STEP" behind the update of that step, else of the first. Empty: none.
   std::string prune;
+  // fixed: what the clock decides changes no bit. free: optimizations that differ in rounding may be chosen by time,
+  // too.
+  std::string numerics = "fixed";
+  TuningOptions tuning;
   PrecisionOptions precision;
   RecurrentTraining recurrent;
   // How buffers get their places in the arena: best (several orders, then a search), first-fit. No result depends on
@@ -137,6 +142,7 @@ struct StepReport {
   std::int64_t simulated_peak_bytes = 0;  // the same
   std::int64_t plan = 0;                  // the number of the plan that ran; 1 is the run's first
   std::int64_t encoded_bytes = 0;
+  std::vector<std::string> tuning;  // what was tried, chosen, split or merged, with the reason; mostly empty
 };
 
 struct EvalReport {
@@ -207,6 +213,7 @@ struct Summary {
   float loss_last = 0;
   std::string weights_hash;
   std::vector<RecurrentReport> recurrent;  // a row a layer and direction
+  TuningReport tuning;
 };
 
 // One layer's row of a profile.

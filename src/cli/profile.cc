@@ -15,7 +15,6 @@ struct ProfileCommand {
   std::string record;
   int steps = 5;
   bool layers_only = false;
-  SubgraphOptions subgraphs;
 };
 
 void print_row(const LayerReport& l) {
@@ -121,7 +120,8 @@ int run(ProfileCommand& c) {
     total.saved_bytes += l.saved_bytes;
   }
   if (!json.is_stdout()) print_row(total);
-  if (!c.layers_only) print_tree(profile_subgraphs(model, c.flags.options, c.subgraphs, c.steps), json);
+  if (!c.layers_only)
+    print_tree(profile_subgraphs(model, c.flags.options, c.flags.options.tuning.subgraphs, c.steps), json);
   json.finish();
   return 0;
 }
@@ -135,15 +135,6 @@ Command add_profile(CLI::App& app) {
   app.add_option("--record", command->record,
                  "writes the allocations of the steps, and how long each lives, to a file");
   app.add_flag("--layers-only", command->layers_only, "no subgraphs");
-  SubgraphOptions& o = command->subgraphs;
-  app.add_option("--initial-granularity,--initial_granularity", o.initial_granularity,
-                 "cuts from the whole graph down to the first subgraphs");
-  app.add_option("--performance-threshold,--performance_threshold", o.performance_threshold,
-                 "share of the roofline below which a subgraph is split");
-  app.add_option("--merging-threshold,--merging_threshold", o.merging_threshold,
-                 "share of the roofline above which neighbours are merged");
-  app.add_option("--window", o.window, "samples in a row that a split or a merge needs");
-  app.add_option("--cooldown", o.cooldown, "samples in which a subgraph that has changed is left alone");
   app.add_option("--steps", command->steps, "steps to measure")->check(CLI::Range(1, 10000));
   return [command] { return run(*command); };
 }

@@ -94,7 +94,9 @@ void add_run_flags(CLI::App& app, TrainFlags& flags) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--bn", flags.bn, "train or frozen")->check(CLI::IsMember({"train", "frozen"}));
   app.add_option("--init", o.init, "weights to start from, a .safetensors file");
-  app.add_option("--numerics", flags.numerics, "fixed")->check(CLI::IsMember({"fixed"}));
+  app.add_option("--numerics", o.numerics,
+                 "fixed, or free: optimizations may be chosen by time though they differ in rounding")
+      ->check(CLI::IsMember({"fixed", "free"}));
   app.add_option("--compute", o.compute, "of products: f32, or bf16 with sums, weights and updates in f32")
       ->check(CLI::IsMember({"f32", "bf16"}));
   app.add_option("--loss", o.loss, "of a model that has none of its own; cross-entropy-channels has classes on axis 1")
@@ -133,6 +135,21 @@ void add_precision_flags(CLI::App& app, PrecisionOptions& o) {
   app.add_flag("--flow-quantized,--flow_quantized", o.flow_quantized, "forward computes with what was rounded, too");
   app.add_flag("--quantize-recompute-inputs,--quantize_recompute_inputs", o.quantize_recompute_inputs,
                "also tensors from which others are made again");
+}
+
+void add_tuning_flags(CLI::App& app, TuningOptions& o) {
+  SubgraphOptions& s = o.subgraphs;
+  app.add_option("--initial-granularity,--initial_granularity", s.initial_granularity,
+                 "cuts from the whole graph down to the first subgraphs");
+  app.add_option("--performance-threshold,--performance_threshold", s.performance_threshold,
+                 "share of the roofline below which a subgraph is split");
+  app.add_option("--merging-threshold,--merging_threshold", s.merging_threshold,
+                 "share of the roofline above which neighbours are merged");
+  app.add_option("--window", s.window, "samples in a row that a split or a merge needs");
+  app.add_option("--cooldown", s.cooldown, "samples in which a subgraph that has changed is left alone");
+  app.add_option("--rl-training-epochs,--RL_training_epochs", o.rl_training_epochs,
+                 "of the agent that chooses optimizations, whenever it has learnt something");
+  app.add_option("--trial-share", o.trial_share, "of a run's steps that trials of optimizations may cost");
 }
 
 std::string read_text(const char* flag, const std::string& path) {
@@ -203,6 +220,7 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   add_agent_flags(app, flags);
   add_precision_flags(app, flags.options.precision);
   add_recurrent_flags(app, flags);
+  add_tuning_flags(app, flags.options.tuning);
   app.add_option("--config", flags.config, "flags from a file, one NAME = VALUE a line");
 }
 

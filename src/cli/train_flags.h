@@ -11,7 +11,6 @@ struct TrainFlags {
   TrainOptions options;
   std::string schedule;
   std::string bn;
-  std::string numerics = "fixed";
   std::string learnt;
   std::string recurrent_policy;
   std::string config;  // read before the flags are (cli/config.h)

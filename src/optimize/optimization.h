@@ -25,6 +25,7 @@ struct Optimization {
   std::string_view makes;  // the op of the nodes that it puts in
   Strategy strategy = Strategy::kCompute;
   bool is_bitwise = false;   // every result keeps its bits
+  double tolerance = 0;      // else: ||error|| / ||gradient|| of each parameter that it may cause
   bool is_for_cuda = false;  // what it puts in has kernels there
   bool is_lossy = false;     // results change by more than rounding: "adaptive" and "all" leave it out
   // Not empty: it works on graphs of forward alone, and training refuses it with these words.

@@ -13,6 +13,7 @@ inline constexpr Optimization kTiledVocabLoss = {.name = "vocab-loss",
                                                  .makes = "vocab_loss",
                                                  .strategy = Strategy::kMemory,
                                                  .is_bitwise = false,
+                                                 .tolerance = 1e-5,
                                                  .apply = tile_vocab_loss};
 
 }  // namespace neap

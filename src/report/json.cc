@@ -61,6 +61,7 @@ Json to_json(const StepReport& r) {
               {"plan_id", r.plan},
               {"encoded_bytes", r.encoded_bytes}};
   if (!r.note.empty()) out["note"] = r.note;
+  if (!r.tuning.empty()) out["tuning"] = r.tuning;
   return out;
 }
 
@@ -79,6 +80,22 @@ Json to_json(const RecurrentReport& r) {
           {"miss_source", r.miss_source},
           {"choices", r.choices},
           {"switches", r.switches}};
+}
+
+Json to_json(const TuningReport& r) {
+  Json pieces = Json::array();
+  for (const TuningReport::Piece& p : r.pieces) {
+    pieces.push_back({{"subgraph", p.name},
+                      {"strategy", p.strategy},
+                      {"bound", p.bound},
+                      {"ms", p.ms},
+                      {"roofline", p.roofline},
+                      {"bandwidth", p.bandwidth},
+                      {"transferred_bytes", p.transferred_bytes}});
+  }
+  return {{"trials", r.trials},           {"adopted", r.adopted},     {"changes", r.changes},
+          {"drifts", r.drifts},           {"overruled", r.overruled}, {"spent_ms", r.spent_ms},
+          {"spent_share", r.spent_share}, {"rejected", r.rejected},   {"subgraphs", std::move(pieces)}};
 }
 
 }  // namespace
@@ -127,7 +144,8 @@ Json to_json(const Summary& s) {
           {"context_bytes", s.context_bytes},
           {"loss_last", number(s.loss_last)},
           {"weights_hash", s.weights_hash},
-          {"recurrent", std::move(recurrent)}};
+          {"recurrent", std::move(recurrent)},
+          {"tuning", s.tuning.pieces.empty() ? Json(nullptr) : to_json(s.tuning)}};
 }
 
 Json to_json(const PlanReport& r) {

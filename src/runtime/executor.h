@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "runtime/gear_source.h"
 #include "runtime/merge.h"
 #include "runtime/prepare.h"
+#include "runtime/rehearsal.h"
 #include "runtime/trial.h"
 
 namespace neap {
@@ -58,6 +60,12 @@ class Executor {
   void run();
   // The same, with the milliseconds of every instruction.
   void run_timed(std::vector<double>& ms);
+
+  // A step that changes no state: what it would have changed it with, and its results. Inputs must be written before,
+  // and again after it. With `has_sums` two of them can be compared within a tolerance.
+  std::vector<Rehearsed> rehearse(bool has_sums = false);
+  // A whole step, and the same of it.
+  std::vector<Rehearsed> run_noted(bool has_sums = false);
 
   // From now on run() notes when each instruction ran; of the last step.
   void record();
@@ -141,6 +149,10 @@ class Executor {
   void look(const Launch& launch);
   void judge_trial(const Launch& launch);
   void try_out(const Launch& launch);
+  bool changes_state(const Launch& launch) const;
+  Rehearsed noted(const Launch& launch, bool has_sums) const;
+  void note_results(bool has_sums, std::vector<Rehearsed>& out) const;
+  void launch_without_change(const Launch& launch);
   void run_recorded();
   bool run_again();
   void capture_step();

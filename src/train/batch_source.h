@@ -27,6 +27,8 @@ class BatchSource {
   virtual BatchInfo next() = 0;
   // Writes every data input of this batch; once more for a step that must be run again.
   virtual void write(Stepper& stepper) = 0;
+  // The same batch may be written as often as one likes.
+  virtual bool can_write_again() const { return true; }
 };
 
 struct DataSources {

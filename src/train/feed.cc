@@ -18,6 +18,7 @@ class FedBatches final : public BatchSource {
 
   void start(std::int64_t /*done*/) override {}
   BatchInfo next() override { return {}; }
+  bool can_write_again() const override { return false; }  // the application is asked once a step
 
   void write(Stepper& stepper) override {
     Executor& executor = stepper.executor();

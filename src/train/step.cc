@@ -64,6 +64,7 @@ StepReport Trainer::Impl::advance() {
   out.lr = lr_;
   out.budget_bytes = budget();
   out.note = std::exchange(note_, {});
+  out.tuning = std::exchange(tuning_, {});
   times_.add(out.step_ms);
   return out;
 }
@@ -81,7 +82,7 @@ void Trainer::Impl::expect(const Stepper& stepper, StepReport& report) const {
 void Trainer::Impl::run_part(StepReport& report) {
   const BatchInfo batch = batches_->next();
   part_begins_ = batch.begins;
-  Stepper& stepper = stepper_for(batch.length);
+  Stepper& stepper = tuned(stepper_for(batch.length));
   if (replay_) {
     follow_plan(stepper);
   } else {
@@ -126,6 +127,7 @@ void Trainer::Impl::finish_part(Stepper& stepper, double run_ms, double compute_
   const auto start = Clock::now();
   observe(stepper);
   gearbox_.leave(compute_ms);
+  if (tuner_) note_tuning(run_ms);
   steering_.after_step(stepper, steppers_, run_ms, timed_, timed_.empty() ? Link{} : link_of(last_), budget());
   if (timed_.empty() && stepper.store() != nullptr && watch_.is_plan_due(last_, run_ms, setup_.link)) {
     steering_.ask(stepper, budget());
@@ -149,7 +151,9 @@ void Trainer::Impl::run_calls(Stepper& stepper) {
   const SpillCounters before = counters_of(stepper);
   timed_.clear();
   if (setup_.levels) setup_.levels->before(stepper.executor(), run_number());
-  if (steering_.wants_times(stepper, budget())) {
+  if (tuner_ && tuner_->wants_notes()) {
+    tuner_->run_noted();
+  } else if (steering_.wants_times(stepper, budget()) || (tuner_ && tuner_->wants_times())) {
     stepper.executor().run_timed(timed_);
   } else {
     stepper.executor().run();

@@ -10,6 +10,7 @@
 #include "neap/error.h"
 #include "optimize/optimization.h"
 #include "optimize/rewrite.h"
+#include "train/median.h"
 #include "train/setup.h"
 
 namespace neap {
@@ -106,18 +107,6 @@ Caches caches_of(const Ceilings& ceilings) {
   Caches out;
   for (const CacheCeiling& cache : ceilings.caches) {
     (cache.name == "L1" ? out.l1_bytes : cache.name == "L2" ? out.l2_bytes : out.l3_bytes) = cache.bytes;
-  }
-  return out;
-}
-
-// Of each entry the median over all samples.
-std::vector<double> medians(const std::vector<std::vector<double>>& samples) {
-  std::vector<double> out(samples.front().size());
-  std::vector<double> each(samples.size());
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    for (std::size_t k = 0; k < samples.size(); ++k) each[k] = samples[k][i];
-    std::nth_element(each.begin(), each.begin() + static_cast<std::ptrdiff_t>(each.size() / 2), each.end());
-    out[i] = each[each.size() / 2];
   }
   return out;
 }

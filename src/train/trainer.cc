@@ -105,6 +105,7 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
   }
   make_arena();
   add_stepper(setup_.shape, setup_.program, layout_of(setup_.plan, longest), {setup_.plan});
+  make_tuner();
   load_state();
   open_decisions();
   peak_ = first().executor().peak_bytes();
@@ -119,7 +120,7 @@ void Trainer::Impl::make_arena() {
     return;
   }
   const std::int64_t most = std::max(bytes, setup_.store_all_bytes);
-  const bool is_varying = options_.lengths != "fixed" || !options_.length_schedule.empty() || setup_.levels;
+  const bool is_varying = options_.lengths != "fixed" || !options_.length_schedule.empty() || setup_.levels || tuning();
   arena_ = setup_.device->make_arena(is_varying ? most + most / 4 : most, options_.guard);
   arena_->resize(bytes);
   fit_arena(bytes);
@@ -258,7 +259,8 @@ Summary Trainer::Impl::summary() const {
           .loss_last = loss_,
           .weights_hash =
               fmt::format("{:016x}", hash_of(inside_tensors(graph(), first().executor(), Kept::kWeights).tensors)),
-          .recurrent = gearbox_.report()};
+          .recurrent = gearbox_.report(),
+          .tuning = tuner_ ? tuner_->report() : TuningReport{}};
 }
 
 PlanReport Trainer::Impl::plan() const {

@@ -20,6 +20,7 @@
 #include "train/spilling.h"
 #include "train/steering.h"
 #include "train/steppers.h"
+#include "train/tuner.h"
 
 namespace neap {
 
@@ -62,6 +63,10 @@ class Trainer::Impl {
   const Model& model() const { return *setup_.spec.model; }
   void refuse_what_does_not_fit(std::int64_t bytes) const;
   void make_arena();
+  std::optional<TunerOptions> tuning() const;
+  void make_tuner();
+  Stepper& tuned(Stepper& planned);
+  void note_tuning(double ms);
   Stepper& stepper_for(std::int64_t length);
   Stepper& stepper_of(const BatchShape& shape);
   [[noreturn]] void stop(const std::string& why);
@@ -102,8 +107,10 @@ class Trainer::Impl {
   std::unique_ptr<Arena> arena_;
   Steppers steppers_;
   NewShapes new_shapes_;
-  Stepper* active_ = nullptr;  // whose turn it was last
-  std::vector<double> timed_;  // milliseconds of each instruction, while costs are being learnt
+  std::unique_ptr<Tuner> tuner_;     // null: there is nothing to choose
+  std::vector<std::string> tuning_;  // for the next report
+  Stepper* active_ = nullptr;        // whose turn it was last
+  std::vector<double> timed_;        // milliseconds of each instruction, while costs are being learnt
   Gearbox gearbox_;
   Carried carried_;
   SpillWatch watch_;

@@ -75,9 +75,9 @@ void check(const AgentOptions& o) {
   require(o.replay >= 1 && o.rate > 0, "the agent can learn");
 }
 
-Agent::Agent(std::span<const Optimization* const> library, const AgentOptions& options) : options_(options) {
+Agent::Agent(std::vector<Strategy> library, const AgentOptions& options)
+    : library_(std::move(library)), options_(options) {
   check(options);
-  for (const Optimization* each : library) library_.push_back(each->strategy);
   const auto actions = static_cast<std::int64_t>(library_.size() + 1);
   networks_ = std::make_unique<Networks>(
       Networks{Network(choosing_graph(actions), options.seed), Network(learning_graph(actions), options.seed)});

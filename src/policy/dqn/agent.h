@@ -48,8 +48,8 @@ void check(const AgentOptions& options);
 
 class Agent {
  public:
-  // One action more than `library`: to do nothing, which is 0.
-  Agent(std::span<const Optimization* const> library, const AgentOptions& options);
+  // Of each strategy its kind. There is one action more: to do nothing, which is 0.
+  Agent(std::vector<Strategy> library, const AgentOptions& options);
   ~Agent();
 
   // What the document's table says: the first of the set that fits the bound, 0 where there is none.

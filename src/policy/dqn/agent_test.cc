@@ -7,10 +7,7 @@
 namespace neap::dqn {
 namespace {
 
-Graph same(const Graph& graph, const Where& /*where*/) { return graph; }
-const Optimization kCompute{.name = "c", .what = "", .makes = "", .strategy = Strategy::kCompute, .apply = same};
-const Optimization kMemory{.name = "m", .what = "", .makes = "", .strategy = Strategy::kMemory, .apply = same};
-const std::vector<const Optimization*> kLibrary = {&kCompute, &kMemory};
+const std::vector<Strategy> kLibrary = {Strategy::kCompute, Strategy::kMemory};
 
 State piece(double ms, bool is_compute_bound) {
   return {
@@ -21,7 +18,7 @@ TEST(StrategyAgent, StartsAsTheTable) {
   Agent agent(kLibrary, {});
   EXPECT_EQ(agent.choose(piece(10, true)), 1);
   EXPECT_EQ(agent.choose(piece(10, false)), 2);
-  const std::vector<const Optimization*> compute_only = {&kCompute};
+  const std::vector<Strategy> compute_only = {Strategy::kCompute};
   Agent has_no_memory_set(compute_only, {});
   EXPECT_EQ(has_no_memory_set.choose(piece(10, false)), 0);
 }

@@ -1,0 +1,87 @@
+#include <algorithm>
+
+#include "graph/op.h"
+#include "neap/error.h"
+#include "runtime/executor.h"
+
+namespace neap {
+namespace {
+
+bool is_mutated(const Node& node, std::size_t input) {
+  return std::find(node.op->mutates.begin(), node.op->mutates.end(), input) != node.op->mutates.end();
+}
+
+}  // namespace
+
+bool Executor::changes_state(const Launch& l) const {
+  return is_call(l.action) && program_.graph.at(l.node).op->side_effects();
+}
+
+// Everything that the call reads, the state apart.
+Rehearsed Executor::noted(const Launch& l, bool has_sums) const {
+  const Graph& graph = program_.graph;
+  const Node& node = graph.at(l.node);
+  Rehearsed out{.name = node.name};
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!node.inputs[i] || l.inputs[i] == nullptr || is_mutated(node, i)) continue;
+    const TensorType& type = graph.at(node.inputs[i]).type;
+    out.add(l.inputs[i], static_cast<std::size_t>(type.bytes()), type.dtype, has_sums);
+  }
+  return out;
+}
+
+void Executor::note_results(bool has_sums, std::vector<Rehearsed>& out) const {
+  for (const auto& [name, id] : program_.graph.outputs) {
+    const TensorType& type = program_.graph.at(id).type;
+    Rehearsed each{.name = name};
+    each.add(at(id), static_cast<std::size_t>(type.bytes()), type.dtype, has_sums);
+    out.push_back(std::move(each));
+  }
+}
+
+// A call that only changes state is left out; one that has results too runs, and its state is put back.
+void Executor::launch_without_change(const Launch& l) {
+  const Graph& graph = program_.graph;
+  const Node& node = graph.at(l.node);
+  if (node.outputs.empty()) return;
+  std::vector<std::pair<std::byte*, std::vector<std::byte>>> before;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!node.inputs[i] || l.inputs[i] == nullptr || !is_mutated(node, i)) continue;
+    const std::int64_t bytes = graph.at(node.inputs[i]).type.bytes();
+    before.emplace_back(base_ + (l.inputs[i] - base_), std::vector(l.inputs[i], l.inputs[i] + bytes));
+  }
+  launch(l);
+  for (const auto& [at, bytes] : before) std::copy(bytes.begin(), bytes.end(), at);
+}
+
+std::vector<Rehearsed> Executor::rehearse(bool has_sums) {
+  require(is_host_memory_ && plan_.slots.empty(), "a rehearsal reads the arena and spills nothing");
+  std::vector<Rehearsed> out;
+  begin_step();
+  for (; done_ < launches_.size(); ++done_) {
+    const Launch& l = launches_[done_];
+    if (!changes_state(l)) {
+      launch(l);
+      continue;
+    }
+    out.push_back(noted(l, has_sums));
+    launch_without_change(l);
+  }
+  note_results(has_sums, out);
+  return out;
+}
+
+std::vector<Rehearsed> Executor::run_noted(bool has_sums) {
+  require(is_host_memory_, "what a step reads is noted where the host can read it");
+  std::vector<Rehearsed> out;
+  begin_step();
+  for (; done_ < launches_.size(); ++done_) {
+    const Launch& l = launches_[done_];
+    if (changes_state(l)) out.push_back(noted(l, has_sums));
+    launch(l);
+  }
+  note_results(has_sums, out);
+  return out;
+}
+
+}  // namespace neap
