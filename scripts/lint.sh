@@ -6,4 +6,5 @@ cd "$(dirname "$0")/.."
 
 git ls-files -co --exclude-standard '*.cc' '*.h' '*.cu' '*.cuh' | xargs -r clang-format --dry-run -Werror
 python3 scripts/check_house.py
+python3 scripts/check_demands.py
 python3 scripts/tidy.py "$@"
