@@ -19,6 +19,7 @@ constexpr std::int64_t kWarmSteps = 6;    // the first pay for cold memory
 constexpr std::int64_t kWatchEvery = 32;  // steps between two looks at the tree
 constexpr int kFirstLooks = 3;            // the short profiling run
 constexpr std::size_t kRounds = 4;        // steps of each side in a trial
+constexpr std::size_t kChoiceRounds = 8;  // of what is to stay: a burst of something else must not decide that
 constexpr std::int64_t kCalm = 32;        // steps after a drift in which there is no other; twice as many each time
 constexpr double kStartMs = 100;          // what it takes about to measure the roofline and to cut the step into pieces
 
@@ -201,7 +202,8 @@ void Tuner::after(double ms, const std::vector<double>& timed) {
   Timed& side = running_ == trial_.get() ? fresh_ : old_;
   side.ms.push_back(std::accumulate(timed.begin(), timed.end(), 0.0));
   side.nodes.push_back(pieces_->node_ms(*running_, timed));
-  if (old_.ms.size() >= kRounds && fresh_.ms.size() >= kRounds) judge();
+  const std::size_t rounds = candidate_.purpose == Purpose::kChoice ? kChoiceRounds : kRounds;
+  if (old_.ms.size() >= rounds && fresh_.ms.size() >= rounds) judge();
 }
 
 // A look at the pieces. Where they split or merge, there is something new to choose.
