@@ -175,7 +175,7 @@ int choice(const std::string& model, std::int64_t steps, const std::string& nume
   for (std::int64_t i = 0; i < steps; ++i) {
     step(bench, tuner);
     for (const std::string& line : tuner.take_log())
-      std::printf("  step %lld: %s\n", static_cast<long long>(i + 1), line.c_str());
+      std::printf("  step %lld: %s\n", static_cast<long long>(i) + 1, line.c_str());
   }
   Actions table;
   for (std::size_t p = 0; p < pieces.size(); ++p) table.push_back(fresh.by_table(pieces.state(p, 1, 0)));

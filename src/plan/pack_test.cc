@@ -12,7 +12,7 @@ namespace neap {
 namespace {
 
 Packing pack_soundly(const PackProblem& problem, const PackLimits& limits = {}) {
-  const Packing p = pack(problem, limits);
+  Packing p = pack(problem, limits);
   EXPECT_EQ(find_fault(problem, p), "");
   EXPECT_GE(p.height, p.lower_bound - (problem.alignment - 1));
   return p;

@@ -117,7 +117,7 @@ TEST(Solve, SmallProblemsAgainstBruteForce) {
 TEST(Solve, EveryMethodReplaysOnRandomProblems) {
   RandomStream random(5);
   int feasible = 0;
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < 36; ++round) {
     Problem p = random_problem(
         random, {.ops = 10 + static_cast<std::uint32_t>(random.below(90)), .most_outputs = 3, .fixed = 0.15});
     ASSERT_EQ(find_fault(p), "");
@@ -135,7 +135,7 @@ TEST(Solve, EveryMethodReplaysOnRandomProblems) {
       EXPECT_LE(oracle.min_budget_bytes, a.min_budget_bytes);
     }
   }
-  EXPECT_GT(feasible, 100);
+  EXPECT_GT(feasible, 60);
 }
 
 TEST(Solve, ReachesTheMinimumThatItNames) {

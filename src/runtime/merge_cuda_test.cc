@@ -26,7 +26,7 @@ class Calls {
     std::byte* at;
   };
   Place tensor(DType dtype, const Shape& shape, double low = -1) {
-    const Place place{{dtype, shape}, at_ + used_};
+    Place place{{dtype, shape}, at_ + used_};
     const HostTensor values = random_tensor(place.type, ++seed_, low, 1);
     NEAP_CHECK_CUDA(cudaMemcpy(place.at, values.data.data(), values.data.size(), cudaMemcpyHostToDevice));
     used_ += (place.type.bytes() + 255) / 256 * 256;
@@ -54,7 +54,7 @@ class Calls {
     bound.workspace_bytes = o.kernel->workspace_bytes();
     std::byte* workspace = bound.workspace_bytes > 0 ? tensor(DType::kU8, {bound.workspace_bytes}).at : nullptr;
     bound.buffers = {.inputs = o.in, .outputs = o.out, .workspace = workspace};
-    calls_.push_back(bound);
+    calls_.emplace_back(bound);
   }
 
   // The number of launches; all memory afterwards.

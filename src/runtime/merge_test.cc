@@ -14,8 +14,8 @@ class Step {
   void add(int a, int b, int out) {
     places_.push_back({.in = {at(a), at(b)}, .out = {at(out)}});
     const TensorType type{DType::kF32, {64}};
-    calls_.push_back(BoundCall{.call = {.op = &op_named("add"), .inputs = {type, type}, .outputs = {type}},
-                               .buffers = {.inputs = places_.back().in, .outputs = places_.back().out}});
+    calls_.emplace_back(BoundCall{.call = {.op = &op_named("add"), .inputs = {type, type}, .outputs = {type}},
+                                  .buffers = {.inputs = places_.back().in, .outputs = places_.back().out}});
   }
   void stop() { calls_.emplace_back(); }
 
