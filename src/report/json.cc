@@ -93,9 +93,14 @@ Json to_json(const TuningReport& r) {
                       {"bandwidth", p.bandwidth},
                       {"transferred_bytes", p.transferred_bytes}});
   }
+  Json loops = Json::array();
+  for (const TuningReport::Loop& l : r.loops) {
+    loops.push_back({{"call", l.name}, {"factor", l.factor}, {"factors", l.factors}, {"ms", l.ms}});
+  }
   return {{"trials", r.trials},           {"adopted", r.adopted},     {"changes", r.changes},
           {"drifts", r.drifts},           {"overruled", r.overruled}, {"spent_ms", r.spent_ms},
-          {"spent_share", r.spent_share}, {"rejected", r.rejected},   {"subgraphs", std::move(pieces)}};
+          {"spent_share", r.spent_share}, {"rejected", r.rejected},   {"subgraphs", std::move(pieces)},
+          {"loops", std::move(loops)}};
 }
 
 }  // namespace

@@ -260,7 +260,7 @@ Summary Trainer::Impl::summary() const {
           .weights_hash =
               fmt::format("{:016x}", hash_of(inside_tensors(graph(), first().executor(), Kept::kWeights).tensors)),
           .recurrent = gearbox_.report(),
-          .tuning = tuner_ ? tuner_->report() : TuningReport{}};
+          .tuning = tuning_report()};
 }
 
 PlanReport Trainer::Impl::plan() const {

@@ -65,6 +65,7 @@ class Trainer::Impl {
   void make_arena();
   std::optional<TunerOptions> tuning() const;
   void make_tuner();
+  TuningReport tuning_report() const;
   Stepper& tuned(Stepper& planned);
   void note_tuning(double ms);
   Stepper& stepper_for(std::int64_t length);

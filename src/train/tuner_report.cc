@@ -98,7 +98,8 @@ TuningReport Tuner::report() const {
                    .spent_ms = spent_ms_,
                    .spent_share = elapsed_ms_ > 0 ? spent_ms_ / elapsed_ms_ : 0,
                    .rejected = {},
-                   .pieces = {}};
+                   .pieces = {},
+                   .loops = {}};
   for (const Optimization* each : options_.library) {
     if (rejected_.contains(each)) out.rejected.emplace_back(each->name);
   }
