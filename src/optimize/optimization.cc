@@ -7,10 +7,13 @@
 #include <set>
 
 #include "neap/error.h"
+#include "optimize/conv_rows.h"
 #include "optimize/feed_forward.h"
 #include "optimize/fuse_elementwise.h"
 #include "optimize/int8.h"
 #include "optimize/layout.h"
+#include "optimize/norm_gradient.h"
+#include "optimize/norm_rows.h"
 #include "optimize/product_rows.h"
 #include "optimize/sparse.h"
 #include "optimize/vocab_loss.h"
@@ -18,8 +21,9 @@
 namespace neap {
 namespace {
 
-constexpr std::array kAll = {kTiledVocabLoss,   kInt8Products, kSparseLayers, kLayout,
-                             kFeedForwardAgain, kFeedForward,  kProductRows,  kFusedElementwise};
+// Groups of rows come before chains of elementwise ops, which take what is left; norms join groups that are there.
+constexpr std::array kAll = {kTiledVocabLoss, kInt8Products, kSparseLayers, kLayout,   kFeedForwardAgain, kFeedForward,
+                             kProductRows,    kNormRows,     kNormGradient, kConvRows, kFusedElementwise};
 
 std::string names() {
   std::string out;

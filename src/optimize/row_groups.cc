@@ -24,7 +24,8 @@ bool is_row_product(const Graph& graph, const Node& node) {
 }
 
 bool is_row_elementwise(const Graph& graph, const Node& node) {
-  if (!node.op->elementwise || node.phase == Phase::kUpdate || node.op->side_effects()) return false;
+  const bool is_elementwise = node.op->elementwise || node.op->name == "batch_norm_apply";
+  if (!is_elementwise || node.phase == Phase::kUpdate || node.op->side_effects()) return false;
   for (const auto& [key, value] : node.attrs) {
     if (std::holds_alternative<Shape>(value)) return false;
   }
@@ -93,6 +94,20 @@ bool RowGroups::can_stand(const RowGroup& group) const {
       return !producer || is_member || place_[producer.index] < before;
     });
   });
+}
+
+bool RowGroups::put_and_make_again(const RowGroup& group, NodeId again, NodeId before) {
+  auto made = row_node(graph_, group);
+  if (!made) return false;
+  put_in(group, std::move(*made), group.nodes);
+  Node copy = at(again);
+  copy.name += ".again";
+  copy.phase = at(before).phase;
+  std::vector<TensorId> stands_for(copy.outputs.size());
+  stands_for[0] = copy.outputs[0];
+  copy.outputs.clear();
+  rewrite_.put(before, std::move(copy), std::move(stands_for));
+  return true;
 }
 
 void RowGroups::put_in(const RowGroup& group, RowNode node, const std::vector<NodeId>& removed) {

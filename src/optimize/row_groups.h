@@ -19,7 +19,7 @@ struct RowGroup {
 
 // linear, matmul with a matrix, linear_packed.
 bool is_row_product(const Graph& graph, const Node& node);
-// Reads and writes elements, and shapes do not matter to it.
+// Reads and writes elements, and shapes do not matter to it; batch norm with statistics that are known is one, too.
 bool is_row_elementwise(const Graph& graph, const Node& node);
 
 // The node that a group becomes.
@@ -51,6 +51,8 @@ class RowGroups {
   // would run in one chunk, or do not keep their bits in chunks.
   bool put(const RowGroup& group, const std::vector<NodeId>& removed);
   bool put(const RowGroup& group) { return put(group, group.nodes); }
+  // And makes the first output of its node `again`, which is no result of the group, once more before `before`.
+  bool put_and_make_again(const RowGroup& group, NodeId again, NodeId before);
   // Both or neither.
   bool put_both(const RowGroup& first, const std::vector<NodeId>& first_removed, const RowGroup& second,
                 const std::vector<NodeId>& second_removed);

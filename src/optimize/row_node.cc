@@ -17,6 +17,7 @@ namespace {
 // its weight into panels takes a few percent of it.
 constexpr std::int64_t kChunkBytes = 1536 * kKiB;
 constexpr std::int64_t kLeastPositions = 64;  // rows of the matrix in a product, positions in a convolution
+constexpr std::int64_t kLeastImages = 4;      // every call of a convolution copies its weight, too
 constexpr std::size_t kMostStepInputs = 8;
 
 bool is_product(std::string_view op) { return op == "linear" || op == "linear_packed" || op == "matmul"; }
@@ -244,7 +245,9 @@ class RowNodeMaker {
       widest = std::max(widest, type.bytes() / rows);
       if (type.shape.rank() > axes_) positions = std::max(positions, type.elements() / rows / type.shape.size(-1));
     }
-    const std::int64_t least = (kLeastPositions + positions - 1) / positions;
+    const bool has_images =
+        std::any_of(steps_.begin(), steps_.end(), [](const Flat& step) { return is_convolution(step.op->name); });
+    const std::int64_t least = std::max((kLeastPositions + positions - 1) / positions, has_images ? kLeastImages : 1);
     const std::int64_t most = std::max(kChunkBytes / widest, least);
     const std::int64_t chunks = (rows + most - 1) / most;
     program_.chunk = (rows + chunks - 1) / chunks;
