@@ -58,6 +58,9 @@ struct TrainOptions {
   // Parts of equal size that a batch is computed in; gradients are their mean. 0: as few as the budget needs.
   std::int64_t accumulate = 1;
   bool accumulate_batch_norm = false;  // allow that batch norm sees parts only
+  // Parts of a batch that take turns within a step, layer by layer; batch norm sees all of them. 0: the fewest of which
+  // the least plan fits into the budget.
+  std::int64_t split = 1;
   // Recurrent layers go on where the batch before has ended; batches are then consecutive pieces of the data.
   bool carry_state = false;
   std::int64_t length = 0;        // time steps of a sequence; 0: the model's own. With varying lengths: of the longest
@@ -189,6 +192,7 @@ struct Summary {
   std::int64_t steps = 0;
   std::int64_t batch = 0;
   std::int64_t parts = 1;  // that a batch is computed in
+  std::int64_t split = 1;  // that each of them is cut into within a step
   std::optional<std::int64_t> budget_bytes;
   std::int64_t peak_bytes = 0;
   std::int64_t store_all_bytes = 0;

@@ -122,6 +122,7 @@ Json to_json(const Summary& s) {
           {"steps", s.steps},
           {"batch", s.batch},
           {"accumulate", s.parts},
+          {"split", s.split},
           {"budget_bytes", optional_bytes(s.budget_bytes)},
           {"peak_bytes", s.peak_bytes},
           {"store_all_bytes", s.store_all_bytes},

@@ -44,6 +44,7 @@ std::map<std::string, std::string> run_of(const TrainOptions& o, const ModelSpec
       {"batch", std::to_string(spec.batch() * spec.parts)},
       {"optimizer", o.optimizer.name}};
   if (spec.parts > 1) out["accumulate"] = std::to_string(spec.parts);
+  if (spec.split > 1) out["split"] = std::to_string(spec.split);
   if (o.carry_state) out["carry-state"] = "on";
   return out;
 }
@@ -235,6 +236,7 @@ Summary Trainer::Impl::summary() const {
           .steps = step_,
           .batch = setup_.spec.batch() * setup_.spec.parts,
           .parts = setup_.spec.parts,
+          .split = setup_.spec.split,
           .budget_bytes = budget(),
           .peak_bytes = peak_,
           .store_all_bytes = setup_.store_all_bytes,
