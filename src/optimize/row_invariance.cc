@@ -7,7 +7,6 @@
 #include <map>
 #include <mutex>
 
-#include "core/random.h"
 #include "ops/evaluate.h"
 
 namespace neap {
@@ -55,6 +54,16 @@ OpCall shortened(const RowProgram& program, const ValueTypes& values, std::size_
   return out;
 }
 
+// In [-1, 1): a congruential generator, as there are millions of them.
+void fill(HostTensor& values, std::uint32_t state) {
+  constexpr float kUnit = 1.0F / (1 << 23);
+  const std::int64_t count = values.type.elements();
+  for (std::int64_t i = 0; i < count; ++i) {
+    state = state * 1664525U + 1013904223U;
+    values.floats()[i] = static_cast<float>(state >> 8) * kUnit - 1;
+  }
+}
+
 // The first output on random numbers, a stream of them an input: a call with fewer rows gets the first ones.
 std::vector<std::byte> result_of(const OpCall& call) {
   Graph graph;
@@ -68,10 +77,7 @@ std::vector<std::byte> result_of(const OpCall& call) {
     const std::string name = fmt::format("in{}", i);
     node.inputs.push_back(graph.add({.name = name, .type = *call.inputs[i], .role = Role::kInput}));
     HostTensor& values = leaves.emplace(name, HostTensor(*call.inputs[i])).first->second;
-    RandomStream random(i + 1);
-    for (std::int64_t at = 0; at < values.type.elements(); ++at) {
-      values.floats()[at] = static_cast<float>(2 * random.uniform() - 1);
-    }
+    fill(values, static_cast<std::uint32_t>(i) + 1);
   }
   const NodeId at = graph.append(std::move(node));
   return evaluate(graph, leaves)[graph.at(at).outputs[0].index].data;

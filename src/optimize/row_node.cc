@@ -17,6 +17,7 @@ namespace {
 // its weight into panels takes a few percent of it.
 constexpr std::int64_t kChunkBytes = 1536 * kKiB;
 constexpr std::int64_t kLeastPositions = 64;  // rows of the matrix in a product, positions in a convolution
+constexpr std::int64_t kTileRows = 64;        // whole tiles of products and equal shares of two threads
 constexpr std::int64_t kLeastImages = 4;      // every call of a convolution copies its weight, too
 constexpr std::size_t kMostStepInputs = 8;
 
@@ -236,7 +237,7 @@ class RowNodeMaker {
                    .stands_for = results_};
   }
 
-  // As equal as can be. A group that makes one chunk has nothing to gain.
+  // As equal as can be in whole tiles. A group that makes one chunk has nothing to gain.
   bool choose_chunk(const ValueTypes& values, std::int64_t rows) {
     std::int64_t widest = 1, positions = 1;
     for (std::size_t i = program_.inputs.size(); i < values.size(); ++i) {
@@ -251,7 +252,10 @@ class RowNodeMaker {
     const std::int64_t most = std::max(kChunkBytes / widest, least);
     const std::int64_t chunks = (rows + most - 1) / most;
     program_.chunk = (rows + chunks - 1) / chunks;
-    return chunks > 1;
+    if (!has_images && program_.chunk > kTileRows) {
+      program_.chunk = std::min((program_.chunk + kTileRows - 1) / kTileRows, most / kTileRows) * kTileRows;
+    }
+    return program_.chunk < rows;
   }
 
   const Graph& graph_;
