@@ -37,7 +37,15 @@ void Trainer::Impl::steer() {
 void Trainer::Impl::change_budget() {
   setup_.budget = budget();
   setup_.shape.variant = choose_variant(setup_, options_, budget());
-  fit_arena(0);
+  try {
+    fit_arena(0);
+  } catch (const DeviceError& e) {  // somebody else has the memory
+    budget_.hold_at(arena_->bytes());
+    setup_.budget = budget();
+    setup_.shape.variant = choose_variant(setup_, options_, budget());
+    note_ = fmt::format("{}; the budget stays at {}", e.what(), human_bytes(arena_->bytes()));
+    return;
+  }
   if (budget_.asked() == budget()) return;
   note_ = fmt::format("the budget of {} is below the minimum of {} ({} of it state); training goes on at the minimum",
                       human_bytes(budget_.asked().value_or(0)), human_bytes(budget_.minimum()),

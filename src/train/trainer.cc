@@ -126,10 +126,17 @@ void Trainer::Impl::make_arena() {
   fit_arena(bytes);
 }
 
-// All of the budget may be used, and nothing above it can be. Without one, the arena only grows.
+// All of the budget may be used, and nothing above it can be. Without one, the arena only grows. DeviceError when there
+// is no memory to grow into: the arena is then as before.
 void Trainer::Impl::fit_arena(std::int64_t least) {
   const std::int64_t bytes = budget() ? std::min(*budget(), arena_->capacity()) : std::max(least, arena_->bytes());
-  if (bytes != arena_->bytes()) arena_->resize(bytes);
+  if (bytes == arena_->bytes()) return;
+  const bool is_refused = bytes > arena_->bytes() && faults_ && faults_->fail_growth > 0;
+  if (is_refused && ++faults_->growths >= faults_->fail_growth) {
+    throw DeviceError(
+        fmt::format("the device has not the {} more that the arena needs", human_bytes(bytes - arena_->bytes())));
+  }
+  arena_->resize(bytes);
 }
 
 Stepper& Trainer::Impl::stepper_for(std::int64_t length) {
