@@ -26,7 +26,7 @@ class SavedForms {
     for (const Node& node : graph_.nodes) {
       if (node.phase != Phase::kForward || !node.op->cheap) continue;
       for (const TensorId id : node.outputs) {
-        if (read_[id.index] && graph_.at(id).type.bytes() >= kWorthwhile && comes_from_kept(node, id, out)) {
+        if (read_[id.index] && is_worthwhile(node, id) && comes_from_kept(node, id, out)) {
           out.residency[id.index] = Residency::kRecompute;
         }
       }
@@ -35,6 +35,15 @@ class SavedForms {
   }
 
  private:
+  // Beside products of bf16 every pass over memory counts: one that reads far more than it makes is not for free.
+  bool is_worthwhile(const Node& node, TensorId output) const {
+    const TensorType& made = graph_.at(output).type;
+    if (made.bytes() < kWorthwhile) return false;
+    std::int64_t read = 0;
+    for (const TensorId id : node.inputs) read += id ? graph_.at(id).type.bytes() : 0;
+    return made.dtype != DType::kBF16 || 2 * read < 3 * made.bytes();
+  }
+
   bool comes_from_kept(const Node& node, TensorId output, const Decisions& so_far) const {
     if (is_view(graph_, node)) return false;
     for (const TensorId id : node.inputs) {

@@ -57,27 +57,44 @@ __global__ void count_kernel(PickShape s, Places places, Lists lists) {
   }
 }
 
-// One block: sums of what came before.
-__global__ void begin_kernel(std::int64_t rows, Lists lists) {
-  __shared__ int warps[32];
+// Sums of what came before in the block, and of the whole block.
+__device__ int2 block_prefix(int own, int* warps) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
+  int sum = own;
+  for (int step = 1; step < 32; step *= 2) {
+    const int other = __shfl_up_sync(0xffffffffU, sum, step);
+    if (lane >= step) sum += other;
+  }
+  if (lane == 31) warps[warp] = sum;
+  __syncthreads();
   int before = 0;
-  for (std::int64_t first = 0; first < rows; first += blockDim.x) {
-    const std::int64_t i = first + threadIdx.x;
-    const int own = i < rows ? lists.cursor[i] : 0;
-    int sum = own;
-    for (int step = 1; step < 32; step *= 2) {
-      const int other = __shfl_up_sync(0xffffffffU, sum, step);
-      if (lane >= step) sum += other;
+  int all = 0;
+  for (int w = 0; w < static_cast<int>(blockDim.x) / 32; ++w) {
+    if (w < warp) before += warps[w];
+    all += warps[w];
+  }
+  __syncthreads();
+  return {before + sum - own, all};
+}
+
+// One block, eight neighbours a thread: sums of what came before.
+__global__ void __launch_bounds__(1024) begin_kernel(std::int64_t rows, Lists lists) {
+  constexpr int kOwn = 8;
+  __shared__ int warps[32];
+  int before = 0;
+  for (std::int64_t first = 0; first < rows; first += kOwn * static_cast<std::int64_t>(blockDim.x)) {
+    const std::int64_t i = first + static_cast<std::int64_t>(threadIdx.x) * kOwn;
+    int counts[kOwn];
+    int own = 0;
+    for (int k = 0; k < kOwn; ++k) own += counts[k] = i + k < rows ? lists.cursor[i + k] : 0;
+    const int2 found = block_prefix(own, warps);
+    int start = before + found.x;
+    for (int k = 0; k < kOwn; ++k) {
+      if (i + k < rows) lists.begin[i + k] = lists.cursor[i + k] = start;
+      start += counts[k];
     }
-    if (lane == 31) warps[warp] = sum;
-    __syncthreads();
-    int start = before;
-    for (int w = 0; w < warp; ++w) start += warps[w];
-    for (int w = 0; w < static_cast<int>(blockDim.x) / 32; ++w) before += warps[w];
-    if (i < rows) lists.begin[i] = lists.cursor[i] = start + sum - own;
-    __syncthreads();
+    before += found.y;
   }
   if (threadIdx.x == 0) lists.begin[rows] = before;
 }

@@ -154,6 +154,21 @@ __device__ void norm_grad_row(const NormGrad<D, X, kAdds>& t, std::int64_t row, 
   }
 }
 
+__device__ inline void prefetch(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
+
+// A warp has too few registers to wait for more than one row: what it needs next comes to the cache meanwhile.
+template <int C, class D, class X, bool kAdds>
+__device__ void prefetch_row(const NormGrad<D, X, kAdds>& t, std::int64_t row) {
+#pragma unroll
+  for (int k = 0; k < C; ++k) {
+    const std::int64_t at = (k * 32 + static_cast<int>(threadIdx.x)) * kVector;
+    if (at >= t.s.width || row >= t.s.rows) break;
+    prefetch(t.dy + row * t.s.width + at);
+    prefetch(t.x + row * t.s.width + at);
+    if (kAdds) prefetch(t.other + row * t.s.width + at);
+  }
+}
+
 // The warps' sums of a block, added up in their order.
 template <int C>
 __device__ void store_partial(const float (&sums)[C][kVector], std::int64_t width, float* shared, float* partial) {
@@ -192,6 +207,7 @@ __global__ void __launch_bounds__(256, C <= 3 ? 2 : 1)
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kRowsABlock;
   for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kRowsABlock + threadIdx.y; row < t.s.rows;
        row += stride) {
+    prefetch_row<C>(t, row + stride);
     norm_grad_row<C>(t, row, dscale, dbias);
   }
   if (t.partial == nullptr) return;
