@@ -35,13 +35,14 @@ class SavedForms {
   }
 
  private:
-  // Beside products of bf16 every pass over memory counts: one that reads far more than it makes is not for free.
+  // Beside products of bf16 every pass over memory counts: a norm that reads far more than it makes is not for free, and
+  // all that it makes is kept. A tensor that is only rounded takes far less time than what it is rounded for.
   bool is_worthwhile(const Node& node, TensorId output) const {
-    const TensorType& made = graph_.at(output).type;
-    if (made.bytes() < kWorthwhile) return false;
+    const TensorType& made = graph_.at(node.outputs[0]).type;
     std::int64_t read = 0;
     for (const TensorId id : node.inputs) read += id ? graph_.at(id).type.bytes() : 0;
-    return made.dtype != DType::kBF16 || 2 * read < 3 * made.bytes();
+    const bool is_free = made.dtype != DType::kBF16 || node.op->elementwise || 2 * read < 3 * made.bytes();
+    return is_free && graph_.at(output).type.bytes() >= kWorthwhile;
   }
 
   bool comes_from_kept(const Node& node, TensorId output, const Decisions& so_far) const {

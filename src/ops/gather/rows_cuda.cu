@@ -36,6 +36,15 @@ Places places_of(const RowPick& p, const void* data) {
 template <class T>
 void run_pick(const PickShape& s, const Places& places, const T* src, T* dst, cudaStream_t stream) {
   if (s.axis == 0) return;
+  constexpr std::int64_t kAtOnce = sizeof(uint4) / sizeof(T);
+  if constexpr (kAtOnce > 1) {
+    const auto is_aligned = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % sizeof(uint4) == 0; };
+    if (s.inner % kAtOnce == 0 && is_aligned(src) && is_aligned(dst)) {
+      PickShape wide = s;
+      wide.inner /= kAtOnce;
+      return run_pick(wide, places, reinterpret_cast<const uint4*>(src), reinterpret_cast<uint4*>(dst), stream);
+    }
+  }
   each("pick_rows", s.outer * s.picks * s.inner, stream, [=] __device__(std::int64_t e) {
     const std::int64_t row = e / s.inner;
     dst[e] = src[(row / s.picks * s.axis + places(row % s.picks)) * s.inner + e % s.inner];
@@ -85,16 +94,33 @@ __global__ void __launch_bounds__(1024) begin_kernel(std::int64_t rows, Lists li
   int before = 0;
   for (std::int64_t first = 0; first < rows; first += kOwn * static_cast<std::int64_t>(blockDim.x)) {
     const std::int64_t i = first + static_cast<std::int64_t>(threadIdx.x) * kOwn;
-    int counts[kOwn];
+    alignas(16) int counts[kOwn] = {};
+    if (i + kOwn <= rows) {
+      for (int k = 0; k < kOwn; k += 4) {
+        *reinterpret_cast<int4*>(counts + k) = *reinterpret_cast<const int4*>(lists.cursor + i + k);
+      }
+    } else {
+      for (int k = 0; k < kOwn && i + k < rows; ++k) counts[k] = lists.cursor[i + k];
+    }
     int own = 0;
-    for (int k = 0; k < kOwn; ++k) own += counts[k] = i + k < rows ? lists.cursor[i + k] : 0;
+    for (const int count : counts) own += count;
     const int2 found = block_prefix(own, warps);
     int start = before + found.x;
-    for (int k = 0; k < kOwn; ++k) {
-      if (i + k < rows) lists.begin[i + k] = lists.cursor[i + k] = start;
-      start += counts[k];
+    for (int& count : counts) {
+      const int next = start + count;
+      count = start;
+      start = next;
     }
     before += found.y;
+    for (int* to : {lists.begin, lists.cursor}) {
+      if (i + kOwn <= rows) {
+        for (int k = 0; k < kOwn; k += 4) {
+          *reinterpret_cast<int4*>(to + i + k) = *reinterpret_cast<const int4*>(counts + k);
+        }
+      } else {
+        for (int k = 0; k < kOwn && i + k < rows; ++k) to[i + k] = counts[k];
+      }
+    }
   }
   if (threadIdx.x == 0) lists.begin[rows] = before;
 }

@@ -85,9 +85,9 @@ __device__ void gelu_grad_row(const Backward& t, std::int64_t i, const uint4& d_
   if (t.again != nullptr) store8(t.again + i, h);
 }
 
-constexpr int kBatch = 4;  // rows that a thread has read before it writes any
+constexpr int kBatch = 3;  // rows that a thread has read before it writes any
 
-__global__ void __launch_bounds__(256, 2) gelu_grad_kernel(const __grid_constant__ Backward t, double* partial) {
+__global__ void __launch_bounds__(256, 3) gelu_grad_kernel(const __grid_constant__ Backward t, double* partial) {
   __shared__ ColumnShared8 shared;
   const std::int64_t column = t.s.column();
   const std::int64_t end = column < t.s.c ? t.s.end_row() : 0;

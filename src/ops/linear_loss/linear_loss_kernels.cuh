@@ -3,6 +3,7 @@
 
 #include "device/cuda/floats.cuh"
 #include "device/cuda/launch.cuh"
+#include "device/cuda/quick.cuh"
 #include "ops/cross_entropy/cross_entropy_simd.h"
 
 namespace neap::ops {
@@ -17,18 +18,32 @@ __device__ inline bool loss_counts(const ClassRows& c, std::int64_t target) {
   return target != c.ignore && target >= 0 && target < c.classes;
 }
 
+// exp(v - level). For bf16 in two instructions, whose errors are far below its own.
+template <class T>
+struct ExpFrom {
+  float level;
+  __device__ explicit ExpFrom(float from) : level(sizeof(T) == 2 ? from * kLog2E : from) {}
+  __device__ float operator()(float v) const {
+    if constexpr (sizeof(T) == 2) return quick_exp2(fmaf(v, kLog2E, -level));
+    return __expf(v - level);
+  }
+  static constexpr float kLog2E = 1.44269504F;
+};
+
+template <class T>
 struct RunningSum {
   float top = -INFINITY, sum = 0, total = 0;
 
-  __device__ void add(const float (&v)[kVector], int count) {
+  // A NaN need not come to the top: the sum has it.
+  __device__ void add(const float (&v)[kVector], int count, bool with_total) {
     float highest = top;
-    for (int i = 0; i < count; ++i) highest = Largest()(v[i], highest);
+    for (int i = 0; i < count; ++i) highest = fmaxf(v[i], highest);
     if (highest != top) sum *= __expf(top - highest);
     top = highest;
-    for (int i = 0; i < count; ++i) {
-      sum += __expf(v[i] - top);
-      total += v[i];
-    }
+    const ExpFrom<T> exp_of(top);
+    for (int i = 0; i < count; ++i) sum += exp_of(v[i]);
+    if (!with_total) return;
+    for (int i = 0; i < count; ++i) total += v[i];
   }
 };
 
@@ -73,15 +88,21 @@ __device__ void loss_row_gradient(const ClassRows& c, const LossRow<T, kShared>&
                                   float lse) {
   const float share = c.smoothing / static_cast<float>(c.classes);
   const float of_target = 1 - c.smoothing;
-  const int count = static_cast<int>(x.step());
+  const int count = kShared ? kVector : static_cast<int>(x.step());
+  const ExpFrom<T> exp_of(lse);
+  const float weight = target >= 0 ? scale : 0;
 #pragma unroll 2
   for (std::int64_t i = threadIdx.x * x.step(); i < c.classes; i += kLossThreads * x.step()) {
     float v[kVector];
     x.read_again(i, v);
-    for (int k = 0; k < count; ++k) {
-      const float d = __expf(v[k] - lse) - share - (i + k == target ? of_target : 0);
-      v[k] = target >= 0 ? d * scale : 0;
+    const std::int64_t hit = target - i;
+    const bool has_hit = hit >= 0 && hit < count;
+    for (int k = 0; k < count; ++k) v[k] = exp_of(v[k]) - share;
+    if (has_hit) {
+#pragma unroll
+      for (int k = 0; k < kVector; ++k) v[k] -= k == hit ? of_target : 0;
     }
+    for (int k = 0; k < count; ++k) v[k] = weight == 0 ? 0 : v[k] * weight;
     x.write(i, v);
   }
 }
@@ -99,13 +120,13 @@ __global__ void __launch_bounds__(kLossThreads, 2)
                               kShared || c.classes % kVector == 0};
   const std::int64_t target = loss_target(c, targets, row);
   const bool is_counted = loss_counts(c, target);
-  const int count = static_cast<int>(x.step());
-  RunningSum own;
+  const int count = kShared ? kVector : static_cast<int>(x.step());
+  RunningSum<T> own;
 #pragma unroll 4
   for (std::int64_t i = threadIdx.x * x.step(); i < c.classes; i += kLossThreads * x.step()) {
     float v[kVector];
     x.read(i, v);
-    own.add(v, count);
+    own.add(v, count, c.smoothing != 0);
   }
   const float hit = is_counted ? widen(x.x[target]) : 0;  // before anybody writes
   const float top = block_reduce(own.top, Largest(), tops);

@@ -107,12 +107,10 @@ struct CudaProduct::Call {
            void* side) const;
 
   void set_epilogue() const {
-    const bool has_side = shape.epilogue == Epilogue::kGelu || shape.epilogue == Epilogue::kGeluGrad;
-    if (has_side) {
+    if (shape.epilogue != Epilogue::kNone) {
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.n);
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, type_of(shape.out));
     }
-    if (shape.epilogue == Epilogue::kSums) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
     const cublasLtEpilogue_t what = library_epilogue();
     if (what != CUBLASLT_EPILOGUE_DEFAULT) set(CUBLASLT_MATMUL_DESC_EPILOGUE, what);
   }
@@ -121,7 +119,6 @@ struct CudaProduct::Call {
     switch (shape.epilogue) {
       case Epilogue::kGelu: return shape.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
       case Epilogue::kGeluGrad: return CUBLASLT_EPILOGUE_DGELU;
-      case Epilogue::kSums: return CUBLASLT_EPILOGUE_BGRADB;
       case Epilogue::kNone: break;
     }
     return shape.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
@@ -216,10 +213,7 @@ void CudaProduct::Call::run(const void* a, const void* b, const void* bias, void
   const bool is_usual = is_aligned(a) && is_aligned(b) && is_aligned(c);
   const cublasLtMatmulHeuristicResult_t& chosen = is_usual ? aligned : any;
   if (shape.bias) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-  if (shape.epilogue == Epilogue::kSums) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, side);
-  if (shape.epilogue == Epilogue::kGelu || shape.epilogue == Epilogue::kGeluGrad) {
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, side);
-  }
+  if (shape.epilogue != Epilogue::kNone) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, side);
   const float beta = shape.adds ? 1 : 0;
   const cublasStatus_t status = cublas_lt().matmul(
       CudaContext::get().cublas(), product.get(), &shape.alpha, b, left.get(), a, right.get(), &beta, c, out.get(), c,

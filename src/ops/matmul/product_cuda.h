@@ -19,7 +19,6 @@ enum class Epilogue : std::uint8_t {
   kNone,
   kGelu,      // side = the product with its bias, C = gelu of that, by tanh
   kGeluGrad,  // C = the product times gelu's slope where `side` is what went into gelu
-  kSums,      // side = the sums of A's rows, over k
 };
 
 struct CudaProductShape {
@@ -46,7 +45,7 @@ class CudaProduct {
 
   std::int64_t workspace_bytes() const;
   std::string numerics() const;
-  // `side` is what the epilogue reads or writes: dense and like C, but for sums, which are f32.
+  // `side` is what the epilogue reads or writes, a matrix like C.
   void run(const void* a, const void* b, const void* bias, void* c, std::byte* workspace, cudaStream_t stream,
            void* side = nullptr) const;
 
