@@ -53,6 +53,9 @@ Json to_json(const StepReport& r) {
               {"spilled_bytes", r.spilled_bytes},
               {"transfer_ms", r.transfer_ms},
               {"stalled_ms", r.stalled_ms},
+              {"link_busy_ms", r.link_busy_ms},
+              {"compute_busy_ms", r.compute_busy_ms},
+              {"overlap_ms", r.overlap_ms},
               {"compute_ms", r.compute_ms},
               {"recomputed_ms", r.recomputed_ms},
               {"predicted_ms", r.predicted_ms},
@@ -122,6 +125,7 @@ Json to_json(const Summary& s) {
           {"steps", s.steps},
           {"batch", s.batch},
           {"accumulate", s.parts},
+          {"split", s.split},
           {"budget_bytes", optional_bytes(s.budget_bytes)},
           {"peak_bytes", s.peak_bytes},
           {"store_all_bytes", s.store_all_bytes},
@@ -130,6 +134,10 @@ Json to_json(const Summary& s) {
           {"violations", s.violations},
           {"median_step_ms", s.median_step_ms},
           {"predicted_step_ms", s.predicted_step_ms},
+          {"link_busy_ms", s.link_busy_ms},
+          {"compute_busy_ms", s.compute_busy_ms},
+          {"overlap_ms", s.overlap_ms},
+          {"busy_source", s.busy_source},
           {"steering_share", s.steering_share},
           {"rss_peak_bytes", s.rss_peak_bytes},
           {"planning_ms", s.planning_ms},
@@ -184,6 +192,11 @@ Json to_json(const LayerReport& r) {
           {"saved_bytes", r.saved_bytes},
           {"parameter_bytes", r.parameter_bytes},
           {"bound", r.bound}};
+}
+
+Json to_json(const KernelReport& r) {
+  return {{"kernel", r.kernel}, {"node", r.node}, {"op", r.op},
+          {"layer", r.layer},   {"ms", r.ms},     {"launches", r.launches}};
 }
 
 Json to_json(const EvalReport& r) {

@@ -33,7 +33,10 @@ PlanAnswer answer(const PlanRequest& r) {
   const double start = thread_cpu_ms();
   try {
     const PlanningProblem problem{r.program->graph, r.costs, r.link, &r.layout, r.levels ? &*r.levels : nullptr};
-    out.plan = plan_within(*r.policy, problem, r.stores_all ? std::nullopt : r.budget);
+    std::vector<Plan> plans = plans_within(*r.policy, problem, r.stores_all ? std::nullopt : r.budget);
+    out.plan = std::move(plans.front());
+    plans.erase(plans.begin());
+    if (!r.levels) out.rivals = std::move(plans);  // what is rounded follows from the plan: times may not choose it
   } catch (const std::exception& e) {
     out.error = e.what();
   }

@@ -34,6 +34,7 @@ struct PlanAnswer {
   BatchShape shape;
   std::optional<std::int64_t> budget;
   std::optional<Plan> plan;  // valid; none: `error` says why
+  std::vector<Plan> rivals;  // that may be faster in fact
   std::string error;
   double planning_ms = 0;
 };

@@ -78,6 +78,8 @@ class Steering {
   bool is_tight(const Budget& budget) const;
   void learn(Stepper& stepper, double step_ms, const std::vector<double>& timed);
   void simulate_step(Stepper& stepper) const;
+  void start_race(Stepper& stepper, PlanAnswer answer, std::int64_t limit, const Budget& budget);
+  void go_on_racing(Stepper& stepper, const Budget& budget);
 
   Setup& setup_;
   std::vector<std::int64_t> coming_;

@@ -15,6 +15,7 @@
 #include "runtime/executor.h"
 #include "runtime/prepare.h"
 #include "train/call_times.h"
+#include "train/race.h"
 
 namespace neap {
 
@@ -40,6 +41,7 @@ struct Steered {
   std::int64_t asked_for = 0;         // and the last one that a plan was asked for
   std::int64_t levels_version = 0;    // of the levels that the plan has
   std::map<std::int64_t, Plan> kept;  // for other budgets
+  std::optional<Race> race;           // the plan is one of those that run in turn
 
   void keep(std::int64_t budget, Plan plan);
 };

@@ -7,25 +7,11 @@
 #include <cstring>
 
 #include "core/bytes.h"
+#include "ops/tiled/step_kernel.h"
 #include "ops/tiled/tiled.h"
 
 namespace neap::ops {
 namespace {
-
-enum class Which : std::uint8_t { kAny, kOwn, kRef };
-
-std::unique_ptr<Kernel> kernel_for(const OpCall& call, Which which) {
-  for (std::size_t i = 0; i < call.op->kernel_count; ++i) {
-    const KernelEntry& entry = call.op->kernels[i];
-    if (entry.device != DeviceKind::kCpu || (which == Which::kOwn && entry.name == "onednn") ||
-        (which == Which::kRef && entry.name != "ref")) {
-      continue;
-    }
-    Prepared prepared = entry.prepare(call);
-    if (auto* kernel = std::get_if<std::unique_ptr<Kernel>>(&prepared)) return std::move(*kernel);
-  }
-  return nullptr;
-}
 
 Shape with_rows(const Shape& shape, int axes, std::int64_t rows) {
   Shape out{rows};
@@ -123,7 +109,7 @@ class TiledKernel final : public Kernel {
       }
       call.outputs = call.op->infer(call);
       if (!(call.outputs[0] == *chunk_type(inputs_ + s, rows))) return "a step does not go by rows";
-      out.kernels.push_back(kernel_for(call, which));
+      out.kernels.push_back(step_kernel(call, which));
       if (!out.kernels.back()) return "a step has no such kernel";
       outputs_ = std::max(outputs_, call.outputs.size());
       out.scratch = std::max(out.scratch, out.kernels.back()->workspace_bytes());
