@@ -89,7 +89,10 @@ std::optional<TimedPlan> joint_within(const PlanningProblem& problem, std::int64
 }
 
 Plan joint_smallest(const PlanningProblem& problem, bool may_spill) {
-  Plan recomputes = oracle_policy().smallest(without_levels(problem));
+  const PlanningProblem exact = without_levels(problem);
+  // Exactly stored tensors may leave more often than rounded ones.
+  Plan recomputes =
+      problem.levels != nullptr && may_spill ? joint_smallest(exact, true) : oracle_policy().smallest(exact);
   if (!may_spill && problem.levels == nullptr) return recomputes;
   OracleSearch search(problem, kQuick);
   const Recompute& r = search.recompute();
