@@ -11,6 +11,7 @@
 #include "graph/op.h"
 #include "ops/evaluate.h"
 #include "plan/encode.h"
+#include "plan/rounding.h"
 #include "plan/simulate.h"
 #include "plan/validate.h"
 #include "pool/spill_store.h"
@@ -111,6 +112,31 @@ TEST_P(LevelsProperty, EveryPlanIsValidAndRunsToTheSameBitsWithTheSameSeed) {
     const Footprint sketch = footprint(graph, find_views(graph), program.costs, decisions);
     EXPECT_EQ(sketch.bytes, plan.lower_bound_bytes);
     EXPECT_DOUBLE_EQ(sketch.ms, simulate(plan, program.costs).ms);
+  }
+}
+
+// Plans that do other things and round alike: the same bits.
+TEST_P(LevelsProperty, PlansThatRoundAlikeGiveTheSameBits) {
+  const auto seed = static_cast<std::uint64_t>(GetParam());
+  const auto device = make_cpu_device(2);
+  Program program = prepare(random_training_graph(seed), *device);
+  program.costs.ms.assign(program.graph.nodes.size(), 0.01);
+  const Graph& graph = program.graph;
+  const Leaves leaves = leaves_of(graph, false);
+  const StoredLevels levels = random_levels(graph, 100 * seed).levels;
+  std::map<std::uint64_t, Result> results;
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    Decisions decisions = random_levels(graph, 100 * seed + i);
+    decisions.levels = i % 2 == 0 ? levels : StoredLevels{};
+    decisions.levels.is_settled = i % 4 == 0;
+    const Plan plan = std::get<Plan>(make_plan(graph, program.costs, decisions));
+    const std::uint64_t key = rounding_key(plan, graph);
+    if (i % 2 == 1) {
+      EXPECT_EQ(key, 0U);
+    }
+    const Result result = run(program, plan, *device, leaves, 7);
+    const auto known = results.emplace(key, result).first;
+    EXPECT_EQ(result.parameters, known->second.parameters) << i;
   }
 }
 

@@ -117,6 +117,7 @@ struct TrainOptions {
   std::int64_t checkpoint_every = 100;
   bool resume = false;
   bool synchronous_planning = false;  // for tests: a run waits for its plans, so that they come at the same step always
+  int planning_delay_ms = 0;          // for tests: plans made beside the run come so much later
   bool guard = false;                 // fault on any access above the arena
   // Memory of the application's, which outlives the trainer, to hold the arena: weights, gradients, optimizer state,
   // everything that steps need. It is a budget too. Empty: the trainer maps its own.
@@ -212,8 +213,10 @@ struct Summary {
   double overlap_ms = 0;
   std::string busy_source;  // "cupti": records of each kernel and copy; "waits": how long calls waited; empty: neither
   double steering_share = 0;
+  std::int64_t steering_bytes = 0;  // that agents, levels and plans beside those that run take outside of the arena
   std::int64_t rss_peak_bytes = 0;
   double planning_ms = 0;
+  double planning_wait_ms = 0;  // that steps waited for plans which were not ready
   std::int64_t plan_swaps = 0;  // plans that took another's place between two steps
   std::int64_t replays = 0;     // of steps whose spilled bytes were lost, or that could not be encoded
   // Activations kept when backward begins: by the last plan, and when everything is stored exactly.

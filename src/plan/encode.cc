@@ -108,7 +108,8 @@ class Encoder {
       if (c > last) late.push_back(c);
     }
     const bool is_spilled = !uses.moves.empty();
-    if (!is_spilled && (late.empty() || (late.front() - last <= kNear && !levels_.flow))) return;
+    const bool must = is_spilled || levels_.flow || levels_.is_settled;
+    if ((late.empty() && !is_spilled) || (!must && late.front() - last <= kNear)) return;
     const std::int32_t encoded = new_instance(i, level_of(root(i)));
     (levels_.flow ? behind_[uses.writer] : behind_[last]).push_back(codec(Action::kEncode, i, encoded));
     if (levels_.flow) flow(i, encoded, uses, last);

@@ -108,6 +108,9 @@ struct StoredLevels {
   // Tensors from which more is made again than the lossless forms are stored exactly, unless this is set.
   bool may_feed_recomputation = false;
   bool flow = false;  // forward computes with the rounded tensor, too
+  // Exactly these are rounded, in every plan, and nobody may choose: so they are kept, and nothing is made again from
+  // them but the lossless forms.
+  bool is_settled = false;
   friend bool operator==(const StoredLevels&, const StoredLevels&) = default;
 };
 
@@ -143,6 +146,7 @@ struct Costs {
   std::vector<std::int64_t> workspace;
   std::vector<double> ms;
   CodecCosts codec;
+  double bytes_per_ms = 0;  // of memory, as times were guessed with it; 0: they are measured
   bool first_fit = false;  // blocks are placed in turn where they first fit, without a search for a lower packing
 };
 double codec_ms(const CodecCosts& costs, Action action, precision::Level level, std::int64_t elements);

@@ -41,6 +41,11 @@ class Converter {
     out_.problem.tensors.push_back({.name = graph_.at(id).name, .bytes = r_.bytes_of(id), .op = op});
   }
 
+  bool may_run_again(const Node& node) const {
+    return node.phase != Phase::kForward ||
+           std::any_of(node.outputs.begin(), node.outputs.end(), [&](TensorId id) { return r_.is_forward[id.index]; });
+  }
+
   void add_op(NodeId id) {
     const Node& node = graph_.at(id);
     const auto index = static_cast<remat::OpIndex>(out_.problem.ops.size());
@@ -48,7 +53,7 @@ class Converter {
     remat::Op op{.name = node.name,
                  .ms = r_.ms_of(id),
                  .workspace = id.index < scratch.size() ? align_up(scratch[id.index]) : 0,
-                 .recompute = !node.op->side_effects()};
+                 .recompute = !node.op->side_effects() && may_run_again(node)};
     for (const TensorId input : node.inputs) {
       const std::uint32_t i = input ? index_[root(input).index] : kNone;
       if (i != kNone && std::find(op.inputs.begin(), op.inputs.end(), i) == op.inputs.end()) op.inputs.push_back(i);

@@ -41,7 +41,8 @@ ChainLayer layer_of(const Recompute& r, const Layer& layer, std::int64_t input_b
       out.cheap_ms += r.ms_of(id);
     }
   }
-  const double ceiling = measure_ceilings().bytes_per_second * 1e-3;  // a millisecond
+  const double guessed = r.problem.costs.bytes_per_ms;
+  const double ceiling = guessed > 0 ? guessed : measure_ceilings().bytes_per_second * 1e-3;
   out.bandwidth = std::min(1.0, traffic / std::max(layer.ms, 1e-6) / ceiling);
   return out;
 }
@@ -92,7 +93,7 @@ std::optional<Plan> exact_plan(const q_learning::Reward& reward, const View& vie
   for (std::size_t i = 0; i < priced.ms.size(); ++i) {
     priced.ms[i] *= 1 + reward.bandwidth / std::max(reward.time, 1e-3) * bandwidth[i];
   }
-  const PlanningProblem problem{p.graph, priced, p.link, p.layout};
+  const PlanningProblem problem{p.graph, priced, p.link, p.layout, without_choice(p).levels};
   std::optional<Plan> best = oracle_policy().within(problem, view.budget);
   if (!best || reward.memory == 0) return best;
   double most = reward_of(reward, view, *best);
@@ -153,10 +154,14 @@ Retention retention_of(const Recompute& r, std::span<const Layer> layers, const 
 }
 
 AdaptivePolicy::AdaptivePolicy(q_learning::AgentOptions options, const std::string& learnt, bool may_spill)
-    : agent_(std::move(options)), may_spill_(may_spill) {
+    : options_(std::move(options)), given_(learnt), agent_(options_), may_spill_(may_spill) {
   if (learnt.empty()) return;
   std::istringstream in(learnt);
   agent_.load(in);
+}
+
+std::shared_ptr<const Policy> AdaptivePolicy::untaught() const {
+  return std::make_shared<AdaptivePolicy>(options_, given_, may_spill_);
 }
 
 std::string AdaptivePolicy::learnt() const {

@@ -32,6 +32,7 @@ class AdaptivePolicy final : public Policy {
   std::optional<Plan> within(const PlanningProblem& problem, std::int64_t budget) const override;
   // With transfers, and beside it without: what those take from the calls is hard to say ahead.
   std::vector<Plan> candidates(const PlanningProblem& problem, std::int64_t budget) const override;
+  std::shared_ptr<const Policy> untaught() const override;
   std::string learnt() const override;
   std::int64_t own_bytes() const override { return agent_.bytes(); }
 
@@ -44,11 +45,13 @@ class AdaptivePolicy final : public Policy {
                                   std::int64_t budget) const;
 
   // There is more that may become of a tensor than to be computed again.
-  bool has_more(const PlanningProblem& problem) const { return may_spill_ || problem.levels != nullptr; }
+  bool has_more(const PlanningProblem& problem) const { return may_spill_ || has_choice_of_levels(problem); }
   // By computing again alone.
   std::optional<Plan> recomputing(const PlanningProblem& problem, std::int64_t budget) const;
 
   // Planning happens on one thread at a time, but not always on the same.
+  q_learning::AgentOptions options_;  // both as they were given
+  std::string given_;
   mutable std::mutex mutex_;
   mutable q_learning::Agent agent_;
   bool may_spill_;

@@ -11,13 +11,9 @@ namespace {
 
 using precision::Level;
 
-Level level_of(const StoredLevels& levels, TensorId id) {
-  return id.index < levels.of.size() ? levels.of[id.index] : Level::kFp32;
-}
-
 // Bytes that are free meanwhile for each nanosecond of the codec.
 double worth_of(const PlanningProblem& p, TensorId id) {
-  const Level level = level_of(*p.levels, id);
+  const Level level = level_of(p, id);
   const std::int64_t elements = p.graph.at(id).type.elements();
   const auto at = static_cast<std::size_t>(level);
   const double ns = static_cast<double>(elements) * (p.costs.codec.encode[at] + p.costs.codec.decode[at]);
@@ -29,10 +25,10 @@ double worth_of(const PlanningProblem& p, TensorId id) {
 
 LevelSearch::LevelSearch(const PlanningProblem& problem, Decisions base)
     : p_(problem), base_(std::move(base)), views_(find_views(problem.graph)) {
-  require(p_.levels != nullptr, "a problem with levels");
+  require(has_choice_of_levels(p_), "levels to choose from");
   base_.levels = {};
   for (const TensorId id : spill_order(p_.graph, p_.costs, base_)) {  // the longest wait first
-    if (level_of(*p_.levels, id) != Level::kFp32) order_.push_back(id);
+    if (level_of(p_, id) != Level::kFp32) order_.push_back(id);
   }
   std::ranges::stable_sort(order_, std::greater{}, [&](TensorId id) { return worth_of(p_, id); });
 }
@@ -42,7 +38,7 @@ Decisions LevelSearch::with(std::size_t count) const {
   out.levels = *p_.levels;
   if (count >= order_.size()) return out;  // the small ones that are no part of the order, too
   out.levels.of.assign(p_.graph.tensors.size(), Level::kFp32);
-  for (std::size_t i = 0; i < count; ++i) out.levels.of[order_[i].index] = level_of(*p_.levels, order_[i]);
+  for (std::size_t i = 0; i < count; ++i) out.levels.of[order_[i].index] = level_of(p_, order_[i]);
   return out;
 }
 

@@ -14,13 +14,11 @@ constexpr OracleEffort kLong = {.search = 1'500'000, .starts = 200'000};
 constexpr int kFewShares[] = {15, 30, 50, 75};
 constexpr int kManyShares[] = {5, 10, 15, 20, 30, 40, 50, 60, 75, 90};
 
-PlanningProblem without_levels(const PlanningProblem& p) { return {p.graph, p.costs, p.link, p.layout, nullptr}; }
-
 class Joint {
  public:
   Joint(const PlanningProblem& problem, std::int64_t budget, double best_ms, bool may_spill, const JointEffort& effort)
       : p_(problem),
-        exact_(without_levels(problem)),
+        exact_(without_choice(problem)),
         budget_(budget),
         best_ms_(best_ms),
         may_spill_(may_spill),
@@ -29,7 +27,7 @@ class Joint {
   std::optional<TimedPlan> run() {
     OracleSearch exact(exact_, effort_.each);
     try_bases(exact, exact.kept());
-    if (p_.levels != nullptr) {
+    if (has_choice_of_levels(p_)) {
       OracleSearch rounded(p_, effort_.each);
       try_bases(rounded, exact.kept());
       if (const std::optional<Candidate> found = rounded.fastest(budget_)) offer(rounded.recompute(), *found);
@@ -50,9 +48,9 @@ class Joint {
   // What recomputes so, with the fewest bits rounded, or sent away, or both.
   void offer(const Recompute& r, const Candidate& base) {
     const Decisions decisions = decisions_of(r, base.retention);
-    if (p_.levels == nullptr && base.footprint.ms >= best_ms_) return;  // transfers make it no faster
+    if (!has_choice_of_levels(p_) && base.footprint.ms >= best_ms_) return;  // transfers make it no faster
     if (may_spill_) take(SpillSearch(exact_, decisions).fastest(budget_));
-    if (p_.levels == nullptr) return;
+    if (!has_choice_of_levels(p_)) return;
     if (std::optional<Plan> plan = LevelSearch(p_, decisions).fastest(budget_)) {
       const double ms = simulate(*plan, p_.costs, p_.link).ms;
       take(TimedPlan{std::move(*plan), ms});
@@ -89,11 +87,11 @@ std::optional<TimedPlan> joint_within(const PlanningProblem& problem, std::int64
 }
 
 Plan joint_smallest(const PlanningProblem& problem, bool may_spill) {
-  const PlanningProblem exact = without_levels(problem);
+  const PlanningProblem exact = without_choice(problem);
   // Exactly stored tensors may leave more often than rounded ones.
-  Plan recomputes =
-      problem.levels != nullptr && may_spill ? joint_smallest(exact, true) : oracle_policy().smallest(exact);
-  if (!may_spill && problem.levels == nullptr) return recomputes;
+  const bool has_choice = has_choice_of_levels(problem);
+  Plan recomputes = has_choice && may_spill ? joint_smallest(exact, true) : oracle_policy().smallest(exact);
+  if (!may_spill && !has_choice) return recomputes;
   OracleSearch search(problem, kQuick);
   const Recompute& r = search.recompute();
   const auto least = [&](const Candidate& base) {

@@ -18,9 +18,8 @@ class JointOracle final : public Policy {
   Plan smallest(const PlanningProblem& problem) const override { return joint_smallest(problem, may_spill_); }
 
   std::optional<Plan> within(const PlanningProblem& problem, std::int64_t budget) const override {
-    const PlanningProblem exact{problem.graph, problem.costs, problem.link, problem.layout};
-    std::optional<Plan> recomputes = oracle_policy().within(exact, budget);
-    if (!may_spill_ && problem.levels == nullptr) return recomputes;
+    std::optional<Plan> recomputes = oracle_policy().within(without_choice(problem), budget);
+    if (!may_spill_ && !has_choice_of_levels(problem)) return recomputes;
     const double ms =
         recomputes ? simulate(*recomputes, problem.costs, problem.link).ms : std::numeric_limits<double>::infinity();
     std::optional<TimedPlan> joint = joint_within(problem, budget, ms, may_spill_, kJointThorough);

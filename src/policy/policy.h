@@ -20,6 +20,18 @@ struct PlanningProblem {
   const StoredLevels* levels = nullptr;  // of what is kept; null: exact
 };
 
+inline bool has_choice_of_levels(const PlanningProblem& p) { return p.levels != nullptr && !p.levels->is_settled; }
+
+// The same with nothing rounded but what is settled.
+inline PlanningProblem without_choice(const PlanningProblem& p) {
+  return {p.graph, p.costs, p.link, p.layout, has_choice_of_levels(p) ? nullptr : p.levels};
+}
+
+// In which level a plan may store the tensor, or has to, where that is settled.
+inline precision::Level level_of(const PlanningProblem& p, TensorId id) {
+  return p.levels != nullptr && id.index < p.levels->of.size() ? p.levels->of[id.index] : precision::Level::kFp32;
+}
+
 inline StoredLevels levels_of(const PlanningProblem& problem) {
   return problem.levels != nullptr ? *problem.levels : StoredLevels{};
 }
@@ -45,6 +57,9 @@ class Policy {
   virtual bool is_for_no_budget() const { return false; }
   // Plans get better when times are measured instead of guessed.
   virtual bool wants_times() const { return true; }
+  // One as this was when it was made, before it learnt anything: equal problems give it equal plans. Null: this does
+  // not learn.
+  virtual std::shared_ptr<const Policy> untaught() const { return nullptr; }
   // What an agent has learnt, as text for another run; empty: it does not learn.
   virtual std::string learnt() const { return {}; }
   // Bytes that steering takes beside the arena.

@@ -10,6 +10,8 @@ namespace neap {
 Recompute::Recompute(const PlanningProblem& p) : problem(p), views(find_views(p.graph)), reads(p.graph.nodes.size()) {
   const Graph& graph = p.graph;
   is_forward.assign(graph.tensors.size(), false);
+  is_bound.assign(graph.tensors.size(), false);
+  const Decisions base = neap::store_all(graph);
   whole_.resize(graph.tensors.size());
   for (std::uint32_t i = 0; i < whole_.size(); ++i) whole_[i] = {i};
   for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
@@ -23,13 +25,28 @@ Recompute::Recompute(const PlanningProblem& p) : problem(p), views(find_views(p.
       if (node.op->part_offset != nullptr) whole_[root.index] = node.outputs[0];
     }
     if (node.phase != Phase::kForward || node.op->side_effects()) continue;
-    for (const TensorId id : node.outputs) is_forward[id.index] = true;
+    find_makers(node, base);
   }
   find_waits();
-  const Decisions base = neap::store_all(graph);
   store_all.assign(ends.size(), kThrough);
   for (std::uint32_t i = 0; i < base.residency.size(); ++i) {
     if (base.residency[i] == Residency::kRecompute) store_all[first_wait({i})] = 0;
+  }
+}
+
+// In the order of the program.
+void Recompute::find_makers(const Node& node, const Decisions& lossless) {
+  const bool is_settled = problem.levels != nullptr && problem.levels->is_settled;
+  const auto is_rounded = [&](TensorId id) {
+    const TensorId root = id ? views[id.index].root : id;
+    return root && (is_bound[root.index] || level_of(problem, root) != precision::Level::kFp32);
+  };
+  const bool reads_rounded = is_settled && std::any_of(node.inputs.begin(), node.inputs.end(), is_rounded);
+  const bool makes_rounded = is_settled && std::any_of(node.outputs.begin(), node.outputs.end(), is_rounded);
+  for (const TensorId id : node.outputs) {
+    const bool is_derived = lossless.residency[id.index] == Residency::kRecompute;
+    is_bound[id.index] = reads_rounded && is_derived;
+    is_forward[id.index] = !makes_rounded && (!reads_rounded || is_derived);
   }
 }
 
@@ -49,7 +66,11 @@ void Recompute::find_waits() {
   waits.push_back(static_cast<Wait>(ends.size()));
 }
 
-std::int64_t Recompute::bytes_of(TensorId id) const { return align_up(problem.graph.at(id).type.bytes()); }
+std::int64_t Recompute::bytes_of(TensorId id) const {
+  const TensorType& type = problem.graph.at(id).type;
+  const precision::Level level = has_choice_of_levels(problem) ? precision::Level::kFp32 : level_of(problem, id);
+  return align_up(level == precision::Level::kFp32 ? type.bytes() : precision::encoded_bytes(level, type.elements()));
+}
 
 double Recompute::ms_of(NodeId id) const { return id.index < problem.costs.ms.size() ? problem.costs.ms[id.index] : 0; }
 
@@ -64,7 +85,7 @@ class OrderMaker {
         wait_(r.waits.begin(), r.waits.end() - 1),
         order_(r.forward) {
     for (std::uint32_t i = 0; i < is_there_.size(); ++i) {
-      if (r.is_forward[i] && retention[wait_[i]] != kThrough) is_there_[i] = false;
+      if (r.is_forward[i] && (r.is_bound[i] || retention[wait_[i]] != kThrough)) is_there_[i] = false;
     }
   }
 

@@ -30,11 +30,15 @@ struct Recompute {
   std::vector<NodeId> forward;               // that run, in program order
   std::vector<NodeId> backward;              // the same
   std::vector<std::vector<TensorId>> reads;  // per node: tensors of forward that it reads, views resolved, once each
-  std::vector<bool> is_forward;              // per tensor: made by a node of forward that may run again
-  std::vector<Wait> waits;                   // per tensor: its first; one more stands at the end
-  std::vector<Position> ends;                // per wait: the use that ends it; backward.size(): no use does
-  std::vector<TensorId> waiting;             // per wait
-  Retention store_all;                       // all stays, but for what one cheap pass makes again
+  // Per tensor: made by a node of forward that may run again. None that is settled to be rounded, nor what would be
+  // made from it: other plans would then read other values.
+  std::vector<bool> is_forward;
+  std::vector<Wait> waits;        // per tensor: its first; one more stands at the end
+  std::vector<Position> ends;     // per wait: the use that ends it; backward.size(): no use does
+  std::vector<TensorId> waiting;  // per wait
+  Retention store_all;            // all stays, but for what one cheap pass makes again
+  // Per tensor: a lossless form of what is settled to be rounded. Made from that, always, whatever a retention says.
+  std::vector<bool> is_bound;
 
   Wait first_wait(TensorId id) const { return waits[id.index]; }
   // The first use in backward; backward.size(): none.
@@ -46,6 +50,7 @@ struct Recompute {
   TensorId whole_of(TensorId id) const { return whole_[id.index]; }
 
  private:
+  void find_makers(const Node& node, const Decisions& lossless);
   void find_waits();
   std::vector<TensorId> whole_;
 };

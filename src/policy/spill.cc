@@ -146,8 +146,7 @@ SpillSearch::SpillSearch(const PlanningProblem& problem, Decisions base)
 
 std::int64_t SpillSearch::stored_bytes(TensorId id) const {
   const TensorType& type = p_.graph.at(id).type;
-  const bool has_level = p_.levels != nullptr && id.index < p_.levels->of.size();
-  const precision::Level level = has_level ? p_.levels->of[id.index] : precision::Level::kFp32;
+  const precision::Level level = level_of(p_, id);
   return level == precision::Level::kFp32 ? type.bytes() : precision::encoded_bytes(level, type.elements());
 }
 

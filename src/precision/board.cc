@@ -57,8 +57,8 @@ double LevelBoard::error_at(std::size_t tensor, Level level) const {
   return std::isinf(relative) ? relative : relative * weight(tensor);
 }
 
-double LevelBoard::error(std::size_t tensor) const {
-  return last_[tensor] ? error_at(tensor, levels_[tensor]) : assumed_variance(levels_[tensor]) * weight(tensor);
+double LevelBoard::error(std::size_t tensor, Level level) const {
+  return last_[tensor] ? error_at(tensor, level) : assumed_variance(level) * weight(tensor);
 }
 
 double LevelBoard::total_error() const {

@@ -50,8 +50,9 @@ class LevelBoard {
   void write(WordWriter& out) const;
   void read(WordReader& in);
 
-  // The variance that the tensor adds at its level; before the first profile what normal values would add.
-  double error(std::size_t tensor) const;
+  // The variance that the tensor adds at a level; before the first profile what normal values would add.
+  double error(std::size_t tensor, Level level) const;
+  double error(std::size_t tensor) const { return error(tensor, levels_[tensor]); }
   // Of all of them.
   double total_error() const;
 

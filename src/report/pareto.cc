@@ -96,34 +96,40 @@ std::string pareto_text(const std::vector<ParetoPoint>& points) {
   return out + "  * no other run takes both less memory and less time\n";
 }
 
-std::string pareto_svg(const std::vector<ParetoPoint>& points, const std::string& title) {
-  constexpr double kLeft = 80;
-  constexpr double kTop = 50;
-  constexpr double kWidth = 620;
-  constexpr double kHeight = 300;
-  constexpr double kLine = 20;
-  const double bottom = kTop + kHeight;
-  const double list = bottom + 70;
-  std::string out = fmt::format(
+namespace {
+
+constexpr double kLeft = 80;
+constexpr double kTop = 50;
+constexpr double kWidth = 620;
+constexpr double kHeight = 300;
+constexpr double kLine = 20;
+constexpr double kBottom = kTop + kHeight;
+constexpr double kList = kBottom + 70;
+
+double x_of(const Spans& spans, double bytes) { return kLeft + kWidth * spans.x.share(bytes); }
+double y_of(const Spans& spans, double ms) { return kBottom - kHeight * spans.y.share(ms); }
+
+std::string svg_head(const std::string& title, std::size_t lines) {
+  return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 740 {:.0f}\" role=\"img\" aria-label=\"{}\">\n"
       "<style>svg{{background:#fff}}text{{font:13px system-ui,sans-serif;fill:#16202c}}.m{{fill:#536172}}"
       ".g{{stroke:#d9dfe6}}.f{{fill:none;stroke:#0072b2;stroke-width:2}}.p{{fill:#9aa5b1}}.b{{fill:#0072b2}}"
       "@media(prefers-color-scheme:dark){{svg{{background:#1a212a}}text{{fill:#e8edf2}}.m{{fill:#a3b0bd}}"
       ".g{{stroke:#33404d}}.f{{stroke:#4a9fe0}}.b{{fill:#4a9fe0}}}}</style>\n"
       "<text x=\"{}\" y=\"28\" style=\"font-weight:600\">{}</text>\n",
-      list + kLine * (static_cast<double>(points.size()) + 1), escaped(title), kLeft, escaped(title));
-  if (points.empty()) return out + "</svg>\n";
-  const Spans spans(points);
-  const auto x_of = [&](double bytes) { return kLeft + kWidth * spans.x.share(bytes); };
-  const auto y_of = [&](double ms) { return bottom - kHeight * spans.y.share(ms); };
+      kList + kLine * (static_cast<double>(lines) + 1), escaped(title), kLeft, escaped(title));
+}
+
+std::string svg_axes(const Spans& spans) {
+  std::string out;
   for (int mark = 0; mark < kMarks; ++mark) {
-    const double x = x_of(spans.x.at(mark));
-    const double y = y_of(spans.y.at(mark));
+    const double x = x_of(spans, spans.x.at(mark));
+    const double y = y_of(spans, spans.y.at(mark));
     out += fmt::format(
         "<line class=\"g\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/><text class=\"m\" x=\"{0:.1f}\" "
         "y=\"{3}\" "
         "text-anchor=\"middle\">{4}</text>\n",
-        x, kTop, bottom, bottom + 20, byte_text(spans.x.at(mark)));
+        x, kTop, kBottom, kBottom + 20, byte_text(spans.x.at(mark)));
     out += fmt::format(
         "<line class=\"g\" y1=\"{0:.1f}\" y2=\"{0:.1f}\" x1=\"{1}\" x2=\"{2}\"/><text class=\"m\" x=\"{3}\" "
         "y=\"{4:.1f}\" "
@@ -131,27 +137,42 @@ std::string pareto_svg(const std::vector<ParetoPoint>& points, const std::string
         y, kLeft, kLeft + kWidth, kLeft - 8, y + 4, spans.y.at(mark));
   }
   out += fmt::format("<text class=\"m\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">peak memory</text>\n",
-                     kLeft + kWidth / 2, bottom + 42);
-  out += fmt::format(
-      "<text class=\"m\" transform=\"translate(18 {}) rotate(-90)\" text-anchor=\"middle\">step time, ms</text>\n",
-      kTop + kHeight / 2);
+                     kLeft + kWidth / 2, kBottom + 42);
+  return out + fmt::format(
+                   "<text class=\"m\" transform=\"translate(18 {}) rotate(-90)\" text-anchor=\"middle\">step time, "
+                   "ms</text>\n",
+                   kTop + kHeight / 2);
+}
+
+// The point, its letter, and its line in the list below.
+std::string svg_point(const Spans& spans, const ParetoPoint& point, std::size_t i, bool is_front) {
+  const double x = x_of(spans, static_cast<double>(point.bytes));
+  const double y = y_of(spans, point.ms);
+  return fmt::format(
+             "<circle class=\"{0}\" cx=\"{1:.1f}\" cy=\"{2:.1f}\" r=\"5\"/><text x=\"{3:.1f}\" "
+             "y=\"{4:.1f}\">{5}</text>\n",
+             is_front ? "b" : "p", x, y, x + 7, y - 6, letter(i)) +
+         fmt::format("<text x=\"{}\" y=\"{:.0f}\">{} {}{}: {}, {:.1f} ms</text>\n", kLeft,
+                     kList + kLine * static_cast<double>(i), letter(i), escaped(point.label),
+                     is_front ? " (on the front)" : "", human_bytes(point.bytes), point.ms);
+}
+
+}  // namespace
+
+std::string pareto_svg(const std::vector<ParetoPoint>& points, const std::string& title) {
+  std::string out = svg_head(title, points.size());
+  if (points.empty()) return out + "</svg>\n";
+  const Spans spans(points);
+  out += svg_axes(spans);
   const std::vector<std::size_t> front = pareto_front(points);
   std::string path;
   for (const std::size_t i : front) {
-    path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "" : " ", x_of(static_cast<double>(points[i].bytes)),
-                        y_of(points[i].ms));
+    path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "" : " ", x_of(spans, static_cast<double>(points[i].bytes)),
+                        y_of(spans, points[i].ms));
   }
   out += fmt::format("<polyline class=\"f\" points=\"{}\"/>\n", path);
   for (std::size_t i = 0; i < points.size(); ++i) {
-    const bool is_front = std::find(front.begin(), front.end(), i) != front.end();
-    const double x = x_of(static_cast<double>(points[i].bytes));
-    const double y = y_of(points[i].ms);
-    out += fmt::format(
-        "<circle class=\"{0}\" cx=\"{1:.1f}\" cy=\"{2:.1f}\" r=\"5\"/><text x=\"{3:.1f}\" y=\"{4:.1f}\">{5}</text>\n",
-        is_front ? "b" : "p", x, y, x + 7, y - 6, letter(i));
-    out += fmt::format("<text x=\"{}\" y=\"{:.0f}\">{} {}{}: {}, {:.1f} ms</text>\n", kLeft,
-                       list + kLine * static_cast<double>(i), letter(i), escaped(points[i].label),
-                       is_front ? " (on the front)" : "", human_bytes(points[i].bytes), points[i].ms);
+    out += svg_point(spans, points[i], i, std::find(front.begin(), front.end(), i) != front.end());
   }
   return out + "</svg>\n";
 }

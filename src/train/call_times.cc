@@ -12,6 +12,12 @@ void CallTimes::add(const Plan& plan, const std::vector<double>& instruction_ms,
   }
 }
 
+std::int64_t CallTimes::bytes() const {
+  std::size_t out = 0;
+  for (const std::vector<double>& step : steps_) out += step.size() * sizeof(double);
+  return static_cast<std::int64_t>(out);
+}
+
 void CallTimes::write(std::vector<double>& ms) const {
   std::vector<double> samples;
   for (std::size_t node = 0; node < ms.size(); ++node) {

@@ -20,6 +20,7 @@ class CallTimes {
 
   bool is_empty() const { return steps_.empty(); }
   bool is_complete() const { return steps_.size() >= kSteps; }
+  std::int64_t bytes() const;
   // The medians, one a node; of two the smaller, since disturbances only add. Nodes that did not run stay as they are.
   void write(std::vector<double>& ms) const;
 

@@ -4,8 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <exception>
+
+#include "plan/simulate.h"
+#include "train/settle.h"
 
 namespace neap {
 namespace {
@@ -26,17 +30,38 @@ void be_modest() {
   setpriority(PRIO_PROCESS, self, getpriority(PRIO_PROCESS, self) + kNicer);
 }
 
+void settle(const PlanRequest& r, PlanAnswer& out) {
+  const Guesses& g = *r.guesses;
+  out.plan = settling_plan(*r.policy, {r.program->graph, g.costs, g.link, &r.layout, &g.levels}, r.budget);
+  out.rounded = rounded_by(*out.plan, r.program->graph, g.levels);
+}
+
+// From measured times, if that gives anything better than what there is.
+void improve(const PlanRequest& r, PlanAnswer& out) {
+  const Graph& graph = r.program->graph;
+  const PlanningProblem problem{graph, r.costs, r.link, &r.layout, out.rounded ? &out.rounded->levels : nullptr};
+  std::vector<Plan> plans = plans_within(*r.policy, problem, r.stores_all ? std::nullopt : r.budget);
+  std::erase_if(plans, [&](const Plan& p) {
+    return out.rounded && (p.peak_bytes > r.budget.value_or(kNoBudget) || !rounds_alike(p, graph, *out.rounded));
+  });
+  if (plans.empty()) return;
+  const auto ms = [&](const Plan& p) { return simulate(p, r.costs, r.link).ms; };
+  if (out.plan && r.policy->is_after_time_alone() && ms(plans.front()) >= ms(*out.plan)) return;
+  out.plan = std::move(plans.front());
+  plans.erase(plans.begin());
+  out.rivals = std::move(plans);
+}
+
+constexpr std::size_t kMostAhead = 16;
+
 }  // namespace
 
 PlanAnswer answer(const PlanRequest& r) {
-  PlanAnswer out{.shape = r.shape, .budget = r.budget};
+  PlanAnswer out{.shape = r.shape, .budget = r.budget, .plan = {}, .rounded = r.rounded, .error = {}};
   const double start = thread_cpu_ms();
   try {
-    const PlanningProblem problem{r.program->graph, r.costs, r.link, &r.layout, r.levels ? &*r.levels : nullptr};
-    std::vector<Plan> plans = plans_within(*r.policy, problem, r.stores_all ? std::nullopt : r.budget);
-    out.plan = std::move(plans.front());
-    plans.erase(plans.begin());
-    if (!r.levels) out.rivals = std::move(plans);  // what is rounded follows from the plan: times may not choose it
+    if (r.guesses) settle(r, out);
+    if (r.is_measured) improve(r, out);
   } catch (const std::exception& e) {
     out.error = e.what();
   }
@@ -54,21 +79,58 @@ Controller::~Controller() {
   thread_.join();
 }
 
+// With the lock held.
+void Controller::start() {
+  is_busy_ = true;
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+}
+
 void Controller::ask(PlanRequest request) {
-  if (is_synchronous_) {
-    answers_.push_back(answer(request));
-    has_answers_ = true;
-    return;
+  if (options_.is_synchronous) return keep({}, answer(request));
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(jobs_, [&](const Job& job) {
+      return job.ticket == kNone && job.request.shape == request.shape && job.request.budget == request.budget;
+    });
+    jobs_.push_back({.request = std::move(request)});
+    start();
+  }
+  changed_.notify_all();
+}
+
+Controller::Ticket Controller::ask_ahead(PlanRequest request) {
+  const Ticket ticket = ++last_;
+  if (options_.is_synchronous) {
+    PlanAnswer made = answer(request);
+    keep({.request = {}, .ticket = ticket}, std::move(made));
+    return ticket;
   }
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(requests_,
-                  [&](const PlanRequest& r) { return r.shape == request.shape && r.budget == request.budget; });
-    requests_.push_back(std::move(request));
-    is_busy_ = true;
-    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+    const auto behind = std::find_if(jobs_.begin(), jobs_.end(), [](const Job& job) { return job.ticket == kNone; });
+    jobs_.insert(behind, {.request = std::move(request), .ticket = ticket});
+    start();
   }
   changed_.notify_all();
+  return ticket;
+}
+
+std::optional<PlanAnswer> Controller::wait(Ticket ticket) {
+  std::unique_lock lock(mutex_);
+  const auto is_coming = [&] {
+    return running_ == ticket ||
+           std::any_of(jobs_.begin(), jobs_.end(), [&](const Job& job) { return job.ticket == ticket; });
+  };
+  changed_.wait(lock, [&] { return ahead_.contains(ticket) || !is_coming(); });
+  const auto found = ahead_.extract(ticket);
+  return found ? std::optional(std::move(found.mapped())) : std::nullopt;
+}
+
+void Controller::forget(Ticket ticket) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(jobs_, [&](const Job& job) { return job.ticket == ticket; });
+  ahead_.erase(ticket);
+  if (running_ == ticket) running_ = kNone;
 }
 
 std::optional<PlanAnswer> Controller::take() {
@@ -80,23 +142,46 @@ std::optional<PlanAnswer> Controller::take() {
   return out;
 }
 
+std::int64_t Controller::bytes() {
+  const std::lock_guard lock(mutex_);
+  std::int64_t out = 0;
+  for (const PlanAnswer& each : answers_) out += each.plan ? own_bytes(*each.plan) : 0;
+  for (const auto& [ticket, each] : ahead_) out += each.plan ? own_bytes(*each.plan) : 0;
+  return out;
+}
+
+// With the lock held, or where there is no thread.
+void Controller::keep(const Job& job, PlanAnswer answer) {
+  if (job.ticket == kNone) {
+    answers_.push_back(std::move(answer));
+    has_answers_ = true;
+    return;
+  }
+  ahead_.emplace(job.ticket, std::move(answer));
+  if (ahead_.size() > kMostAhead) ahead_.erase(ahead_.begin());
+}
+
 void Controller::run() {
   be_modest();
   double planned = 0;
   std::unique_lock lock(mutex_);
   for (;;) {
     overhead_ms_ = thread_cpu_ms() - planned;
-    is_busy_ = !requests_.empty();
-    changed_.wait(lock, [&] { return stop_ || !requests_.empty(); });
+    is_busy_ = !jobs_.empty();
+    changed_.wait(lock, [&] { return stop_ || !jobs_.empty(); });
     if (stop_) return;
-    const PlanRequest request = std::move(requests_.front());
-    requests_.pop_front();
+    Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    running_ = job.ticket;
     lock.unlock();
-    PlanAnswer done = answer(request);
+    if (options_.delay_ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(options_.delay_ms));
+    PlanAnswer done = answer(job.request);
     planned += done.planning_ms;
     lock.lock();
-    answers_.push_back(std::move(done));
-    has_answers_ = true;
+    const bool is_wanted = running_ == job.ticket;
+    running_ = kNone;
+    if (is_wanted) keep(job, std::move(done));
+    changed_.notify_all();
   }
 }
 

@@ -114,16 +114,35 @@ std::unique_ptr<Levels> Levels::make(const TrainOptions& options, const Graph& l
     board.push_back({.elements = s.elements, .op_class = s.op_class, .reach = s.reach, .layer = number});
   }
   out->board_ = std::make_unique<precision::LevelBoard>(std::move(config), std::move(board));
+  out->held_ = out->chosen();
   return out;
 }
 
-StoredLevels Levels::in(const Graph& graph) const {
+Levels::Choice Levels::chosen() const {
+  Choice out;
+  for (std::size_t i = 0; i < tensors_.size(); ++i) out.push_back(board_->level(i));
+  return out;
+}
+
+void Levels::hold(Choice choice) {
+  held_ = std::move(choice);
+  coming_.clear();
+  coming_version_ = 0;
+}
+
+void Levels::begin(std::int64_t step) {
+  if (coming_version_ == 0 || step < due_) return;
+  version_ = coming_version_;
+  hold(std::move(coming_));
+}
+
+StoredLevels Levels::in(const Graph& graph, const Choice& choice) const {
   StoredLevels out{.of = std::vector<Level>(graph.tensors.size(), Level::kFp32),
                    .may_feed_recomputation = may_feed_recomputation_,
                    .flow = flow_};
   for (const Storable& s : find_storable(graph)) {
     const auto known = index_.find(graph.at(s.id).name);
-    if (known != index_.end()) out.of[s.id.index] = board_->level(known->second);
+    if (known != index_.end()) out.of[s.id.index] = choice[known->second];
   }
   return out;
 }
@@ -137,7 +156,7 @@ std::vector<TensorId> Levels::profiled(const Graph& graph, std::int64_t step) co
   return out;
 }
 
-void Levels::before(Executor& executor, std::int64_t step) {
+void Levels::before(Executor& executor, const Rounded& rounded, std::int64_t step) {
   const Graph& graph = executor.program().graph;
   if (board_->is_profile_step(step)) executor.watch(profiled(graph, step));
   if (!measurement_ && step % kMeasureEvery == 0 && !tensors_.empty()) {
@@ -145,19 +164,32 @@ void Levels::before(Executor& executor, std::int64_t step) {
   }
   if (!measurement_) return;
   const auto id = graph.find(tensors_[measurement_->tensor].name);
-  const bool is_there = id && executor.arrange_trial(*id, measurement_->sketch.has_value());
+  // Other plans may have room for more, but what is measured may not depend on which of them runs.
+  const bool is_there = id && std::ranges::binary_search(rounded.trials, *id) &&
+                        executor.arrange_trial(*id, measurement_->sketch.has_value());
   if (!is_there) measurement_.reset();
 }
 
-void Levels::after(Executor& executor, std::int64_t step) {
+void Levels::after(Executor& executor, std::int64_t step, std::int64_t notice) {
   if (executor.trial() && measurement_) measure(*executor.trial());
-  if (!board_->is_profile_step(step)) return;
-  for (const Executor::Watched& w : executor.watched()) {
-    const auto known = index_.find(executor.program().graph.at(w.tensor).name);
-    if (known != index_.end()) board_->observe(known->second, w.statistics);
+  if (board_->is_profile_step(step)) {
+    for (const Executor::Watched& w : executor.watched()) {
+      const auto known = index_.find(executor.program().graph.at(w.tensor).name);
+      if (known != index_.end()) board_->observe(known->second, w.statistics);
+    }
+    executor.watch({});
+    board_->settle();
   }
-  executor.watch({});
-  if (board_->settle()) ++version_;
+  if (coming_version_ != 0) return;  // one at a time: what is chosen meanwhile comes next
+  Choice next = chosen();
+  if (next == held_) return;
+  if (notice == 0) {
+    version_ = ++last_version_;
+    return hold(std::move(next));
+  }
+  coming_ = std::move(next);
+  coming_version_ = ++last_version_;
+  due_ = step + 1 + notice;
 }
 
 // By what share of the result's own noise, from batch to batch, a unit of relative variance changes it.
@@ -195,7 +227,8 @@ std::string Levels::report(const CannotEncode& trouble, const Graph& graph) {
       names += fmt::format("{}'{}' ({})", names.empty() ? "" : ", ", name, precision::name(t.level));
   }
   board_->settle();
-  ++version_;
+  version_ = ++last_version_;
+  hold(chosen());
   troubles_ += static_cast<std::int64_t>(trouble.tensors.size());
   if (shown > kShown) names += fmt::format(" and {} more", shown - kShown);
   const char* const why = (flags & precision::kNan) != 0        ? "NaN"
@@ -212,13 +245,17 @@ std::string Levels::settings() const {
   for (const Known& t : tensors_) names = hash_text(t.name, names);
   std::string levels;
   for (const Level level : c.precision_levels) levels += fmt::format(",{}", precision::name(level));
-  return fmt::format("{} {} {:016x} {} {} {} {}", c.mode == precision::ChoiceMode::kTable ? "table" : "threshold",
+  return fmt::format("{} {} {:016x} {} {} {} {} held", c.mode == precision::ChoiceMode::kTable ? "table" : "threshold",
                      tensors_.size(), names, levels, c.profiling_window, c.target_accuracy, kMeasureEvery);
 }
 
 std::string Levels::text() const {
   precision::WordWriter out;
   board_->write(out);
+  for (const Level level : held_) out.put(static_cast<int>(level));
+  out.put(coming_version_ != 0 ? 1 : 0);
+  for (const Level level : coming_) out.put(static_cast<int>(level));
+  out.put(due_);
   out.put(troubles_);
   out.put(next_measured_);
   out.put(measurement_ ? 1 : 0);
@@ -238,6 +275,17 @@ bool Levels::restore(const std::string& text) {
   if (text.substr(0, line) != settings()) return true;
   precision::WordReader in(std::string_view(text).substr(line + 1));
   board_->read(in);
+  const auto read = [&](Choice& out) {
+    out.clear();
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      out.push_back(static_cast<Level>(in.integer(0, precision::kLevels - 1)));
+    }
+  };
+  read(held_);
+  coming_.clear();
+  const bool is_coming = in.integer(0, 1) == 1;
+  if (is_coming) read(coming_);
+  due_ = in.integer();
   troubles_ = in.integer();
   next_measured_ = static_cast<std::size_t>(in.integer());
   measurement_.reset();
@@ -249,16 +297,29 @@ bool Levels::restore(const std::string& text) {
       for (double& v : *measurement_->sketch) v = in.real();
     }
   }
-  ++version_;
+  version_ = ++last_version_;
+  coming_version_ = is_coming ? ++last_version_ : 0;
   return in.is_good() && in.is_at_end();
+}
+
+// The windows of profiles are nearly all of it.
+std::int64_t Levels::bytes() const {
+  const auto window = static_cast<std::size_t>(board_->config().profiling_window);
+  return static_cast<std::int64_t>(tensors_.size() * (sizeof(Known) + (window + 2) * sizeof(precision::Statistics)));
+}
+
+double Levels::total_error() const {
+  double out = 0;
+  for (std::size_t i = 0; i < tensors_.size(); ++i) out += board_->error(i, held_[i]);
+  return out;
 }
 
 std::vector<StoredTensorReport> Levels::rows() const {
   std::vector<StoredTensorReport> out;
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     StoredTensorReport row{.name = tensors_[i].name, .layer = tensors_[i].layer};
-    row.level = precision::name(board_->level(i));
-    row.error = board_->error(i);
+    row.level = precision::name(held_[i]);
+    row.error = board_->error(i, held_[i]);
     row.sensitivity = board_->sensitivity(i);
     if (const auto& s = board_->statistics(i)) {
       row.mean = s->mean;

@@ -4,6 +4,7 @@
 
 #include "neap/error.h"
 #include "train/median.h"
+#include "train/rounded.h"
 
 namespace neap {
 namespace {
@@ -36,6 +37,12 @@ bool Race::add(double ms) {
   if (is_over_) at_ = fastest();
   is_waiting_ = at_ != before;
   return is_waiting_;
+}
+
+std::int64_t Race::bytes() const {
+  std::int64_t out = 0;
+  for (const Runner& r : runners_) out += own_bytes(r.plan);
+  return out;
 }
 
 std::size_t Race::next() const {

@@ -19,6 +19,7 @@ class Race {
   bool add(double ms);
   bool is_waiting() const { return is_waiting_; }
   void swapped_in() { is_waiting_ = false; }
+  std::int64_t bytes() const;  // that the plans take
   // running() has won.
   bool is_over() const { return is_over_; }
 

@@ -8,10 +8,12 @@
 #include "core/clock.h"
 #include "graph/op.h"
 #include "neap/error.h"
+#include "observe/ceilings.h"
 #include "train/budget.h"
 #include "train/data/sequences.h"
 #include "train/parts.h"
 #include "train/schedule.h"
+#include "train/settle.h"
 #include "train/step_list.h"
 
 namespace neap {
@@ -40,16 +42,16 @@ constexpr CodecCosts kGuessedCodec = {.encode = {0, 0.25, 0.25, 0.3, 0.3, 0.3}, 
 constexpr CodecCosts kGuessedGpuCodec = {.encode = {0, 0.002, 0.002, 0.002, 0.002, 0.002},
                                          .decode = {0, 0.002, 0.002, 0.002, 0.002, 0.002}};
 
-std::vector<double> estimated_ms(const Graph& graph, DeviceKind device) {
+void guess_times(const Graph& graph, DeviceKind device, Costs& costs) {
   const bool is_gpu = device == DeviceKind::kCuda;
   const double flops_per_ms = is_gpu ? 3e11 : 1e8;
-  const double bytes_per_ms = is_gpu ? 3e9 : 1e7;
-  std::vector<double> out;
+  costs.bytes_per_ms = is_gpu ? 3e9 : 1e7;
+  costs.codec = is_gpu ? kGuessedGpuCodec : kGuessedCodec;
+  costs.ms.clear();
   for (const Node& node : graph.nodes) {
     const OpCall call = call_of(graph, node);
-    out.push_back(std::max(flops_of(call) / flops_per_ms, traffic_of(call) / bytes_per_ms));
+    costs.ms.push_back(std::max(flops_of(call) / flops_per_ms, traffic_of(call) / costs.bytes_per_ms));
   }
-  return out;
 }
 
 }  // namespace
@@ -100,9 +102,8 @@ std::shared_ptr<Program> prepare_length(const Setup& setup, const TrainOptions& 
   const Variant form = setup.variants.empty() ? Variant{} : setup.variants.at(static_cast<std::size_t>(variant));
   auto out =
       std::make_shared<Program>(prepare(build_training(spec, options, form), *setup.device, options.own_kernels));
-  out->costs.ms = estimated_ms(out->graph, setup.device->kind());
+  guess_times(out->graph, setup.device->kind(), out->costs);
   out->costs.first_fit = options.buffers == "first-fit";
-  out->costs.codec = setup.device->kind() == DeviceKind::kCuda ? kGuessedGpuCodec : kGuessedCodec;
   return out;
 }
 
@@ -126,37 +127,78 @@ namespace {
 // The least that a run may come to need: where levels follow the data, any of them may have to be exact.
 Plan smallest_plan(const Setup& setup, const Program& program, const StateLayout* layout) {
   StoredLevels stored;
-  PlanningProblem problem = setup.problem(program, layout, stored);
-  if (setup.levels && setup.levels->is_adaptive()) problem.levels = nullptr;
-  return setup.policy->smallest(problem);
+  const PlanningProblem problem = setup.problem(program, layout, stored);
+  return setup.policy->smallest(setup.levels && setup.levels->is_adaptive() ? without_choice(problem) : problem);
 }
 
 struct Least {
-  int variant = 0;
   std::shared_ptr<Program> program;
   Plan plan;
 };
 
 // The plan of the fewest bytes for the longest shape, among all variants.
-Least least_plan(const Setup& setup, const TrainOptions& options) {
+Least find_least(Setup& setup, const TrainOptions& options) {
   Least out{.program = setup.program, .plan = smallest_plan(setup, *setup.program, nullptr)};
+  setup.variant_bytes = {out.plan.peak_bytes};
   for (int v = 1; v < static_cast<int>(setup.variants.size()); ++v) {
     auto program = prepare_length(setup, options, 0, v);
     const StateLayout layout = shared_layout(setup.program->graph, setup.plan, program->graph);
     Plan plan = smallest_plan(setup, *program, &layout);
-    if (plan.peak_bytes < out.plan.peak_bytes) out = {v, std::move(program), std::move(plan)};
+    setup.variant_bytes.push_back(plan.peak_bytes);
+    if (plan.peak_bytes >= out.plan.peak_bytes) continue;
+    setup.least_variant = v;
+    out = {std::move(program), std::move(plan)};
   }
   return out;
 }
 
+// Store-all's plan, and what the run needs at least.
+Least find_bytes(Setup& setup, const TrainOptions& options) {
+  setup.plan = plan_within(store_all_policy(), {setup.program->graph, setup.program->costs, setup.link}, std::nullopt);
+  setup.store_all_bytes = setup.plan.peak_bytes;
+  setup.exact_saved_bytes = saved_bytes(setup.plan, setup.program->graph);
+  const bool keeps_all = setup.policy.get() == &store_all_policy();
+  Least least = keeps_all ? Least{setup.program, setup.plan} : find_least(setup, options);
+  setup.min_bytes = least.plan.peak_bytes;
+  for (const std::int64_t length : other_lengths(options, setup.shape.length)) {
+    const auto program = prepare_length(setup, options, length, setup.least_variant);
+    const StateLayout layout = shared_layout(setup.program->graph, setup.plan, program->graph);
+    setup.min_bytes = std::max(setup.min_bytes, smallest_plan(setup, *program, &layout).peak_bytes);
+  }
+  return least;
+}
+
+void find_budget(Setup& setup, const TrainOptions& options) {
+  setup.budget = parse_budget(first_budget(options), {setup.plan.state_bytes, setup.store_all_bytes, setup.min_bytes});
+  if (options.reservation.empty()) return;
+  const auto room = static_cast<std::int64_t>(aligned_part(options.reservation).size());
+  setup.budget = std::min(room, setup.budget.value_or(room));
+}
+
+// The plan that the run begins with.
+void plan_first(Setup& setup, const TrainOptions& options, Least least) {
+  // What takes memory of its own to be measured is measured before the arena has its pages.
+  const bool is_tight = setup.budget && setup.plan.peak_bytes > *setup.budget;
+  if (is_tight && setup.device->kind() == DeviceKind::kCpu) measure_ceilings();
+  if (setup.budget && *setup.budget < setup.min_bytes) {
+    setup.plan = std::move(least.plan);  // it is refused, and this says what the minimum consists of
+    setup.program = std::move(least.program);
+  } else if (setup.levels) {
+    StoredLevels stored;
+    setup.plan = settling_plan(*setup.policy, setup.problem(*setup.program, nullptr, stored), setup.budget);
+  } else if (is_tight) {
+    setup.shape.variant = choose_variant(setup, setup.budget);
+    if (setup.shape.variant > 0) setup.program = prepare_length(setup, options, 0, setup.shape.variant);
+    setup.plan = first_plan(*setup.policy, {setup.program->graph, setup.program->costs, setup.link}, *setup.budget);
+  }
+}
+
 }  // namespace
 
-int choose_variant(const Setup& setup, const TrainOptions& options, std::optional<std::int64_t> budget) {
+int choose_variant(const Setup& setup, std::optional<std::int64_t> budget) {
   if (setup.variants.size() < 2 || !budget || setup.store_all_bytes <= *budget) return 0;  // nothing is faster
-  for (int v = 0; v < static_cast<int>(setup.variants.size()); ++v) {
-    const auto program = prepare_length(setup, options, 0, v);
-    const StateLayout layout = shared_layout(setup.program->graph, setup.plan, program->graph);
-    if (smallest_plan(setup, *program, &layout).peak_bytes <= *budget) return v;
+  for (int v = 0; v < static_cast<int>(setup.variant_bytes.size()); ++v) {
+    if (setup.variant_bytes[static_cast<std::size_t>(v)] <= *budget) return v;
   }
   return setup.least_variant;
 }
@@ -180,37 +222,10 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   out.link.is_ahead = options.prefetch;
   out.policy = make_policy(options.policy, options.checkpointing, has_place(options));
   out.levels = Levels::make(options, out.program->graph);
-  StoredLevels stored;
-  const PlanningProblem problem = out.problem(*out.program, nullptr, stored);
   const auto start = Clock::now();
-  out.plan = plan_within(store_all_policy(), {problem.graph, problem.costs, problem.link}, std::nullopt);
-  out.store_all_bytes = out.plan.peak_bytes;
-  out.exact_saved_bytes = saved_bytes(out.plan, out.program->graph);
-  const bool keeps_all = out.policy.get() == &store_all_policy();
-  Least least = keeps_all ? Least{0, out.program, out.plan} : least_plan(out, options);
-  out.min_bytes = least.plan.peak_bytes;
-  out.least_variant = least.variant;
-  for (const std::int64_t length : other_lengths(options, out.shape.length)) {
-    const auto program = prepare_length(out, options, length, least.variant);
-    const StateLayout layout = shared_layout(out.program->graph, out.plan, program->graph);
-    out.min_bytes = std::max(out.min_bytes, smallest_plan(out, *program, &layout).peak_bytes);
-  }
-  out.budget = parse_budget(first_budget(options), {out.plan.state_bytes, out.store_all_bytes, out.min_bytes});
-  if (!options.reservation.empty()) {
-    const auto room = static_cast<std::int64_t>(aligned_part(options.reservation).size());
-    out.budget = std::min(room, out.budget.value_or(room));
-  }
-  if (out.budget && *out.budget < out.min_bytes) {
-    out.plan = std::move(least.plan);  // it is refused, and this says what the minimum consists of
-    out.program = std::move(least.program);
-  } else if (out.levels) {
-    out.plan = plan_within(*out.policy, problem, out.budget);
-  } else if (out.budget && out.plan.peak_bytes > *out.budget) {
-    out.shape.variant = choose_variant(out, options, out.budget);
-    if (out.shape.variant > 0) out.program = prepare_length(out, options, 0, out.shape.variant);
-    const PlanningProblem chosen{.graph = out.program->graph, .costs = out.program->costs, .link = out.link};
-    out.plan = first_plan(*out.policy, chosen, *out.budget);
-  }
+  Least least = find_bytes(out, options);
+  find_budget(out, options);
+  plan_first(out, options, std::move(least));
   out.planning_ms = ms_since(start);
   return out;
 }

@@ -21,10 +21,11 @@ struct Setup {
 
   ModelSpec spec;
   std::unique_ptr<Device> device;
-  BatchShape shape;                  // the longest, in the variant of the moment
-  std::vector<Variant> variants;     // of the recurrent layers; at least one
-  int least_variant = 0;             // the one that needs the fewest bytes
-  std::shared_ptr<Program> program;  // of that shape
+  BatchShape shape;                         // the longest, in the variant of the moment
+  std::vector<Variant> variants;            // of the recurrent layers; at least one
+  std::vector<std::int64_t> variant_bytes;  // per variant: of its smallest plan; empty: the policy has but one plan
+  int least_variant = 0;                    // the one that needs the fewest bytes
+  std::shared_ptr<Program> program;         // of that shape
   std::shared_ptr<const Policy> policy;
   std::shared_ptr<Levels> levels;  // null: everything is stored exactly
   Plan plan;                       // valid
@@ -51,7 +52,7 @@ std::shared_ptr<Program> prepare_length(const Setup& setup, const TrainOptions& 
 
 // The first variant, the fastest of them, of which the policy has a plan within the budget. Times that would say more
 // are guesses at this point, and guesses err by more than variants differ. Where none fits, the one of the least bytes.
-int choose_variant(const Setup& setup, const TrainOptions& options, std::optional<std::int64_t> budget);
+int choose_variant(const Setup& setup, std::optional<std::int64_t> budget);
 
 // Activations that a plan keeps when backward begins.
 std::int64_t saved_bytes(const Plan& plan, const Graph& graph);

@@ -11,6 +11,7 @@
 #include "neap/error.h"
 #include "plan/simulate.h"
 #include "plan/validate.h"
+#include "train/settle.h"
 
 namespace neap {
 namespace {
@@ -30,7 +31,7 @@ std::string above_budget(const BatchShape& shape, std::int64_t bytes, std::int64
 bool Steering::is_tight(const Budget& budget) const { return budget && *budget < setup_.store_all_bytes; }
 
 bool Steering::is_on(const Budget& budget) const {
-  if (setup_.levels || is_following_) return false;  // times would decide what is rounded; or a file decides
+  if (is_following_) return false;
   return setup_.policy->wants_times() &&
          (is_tight(budget) || std::any_of(coming_.begin(), coming_.end(), [&](std::int64_t b) { return is_tight(b); }));
 }
@@ -38,9 +39,15 @@ bool Steering::is_on(const Budget& budget) const {
 Steering::NewPlan Steering::plan_new(const BatchShape& shape, const Program& program, const StateLayout& layout,
                                      const Budget& budget) {
   const auto start = Clock::now();
-  StoredLevels stored;
-  const PlanningProblem problem = setup_.problem(program, &layout, stored);
-  std::optional<Plan> plan = shape_planner_ && !setup_.levels ? shape_planner_(problem, shape, budget) : std::nullopt;
+  if (setup_.levels) {
+    const StoredLevels stored = setup_.levels->in(program.graph);
+    const PlanningProblem problem{program.graph, program.costs, guessed_link(), &layout, &stored};
+    Plan plan = settling_plan(*setup_.policy, problem, budget);
+    setup_.planning_ms += ms_since(start);
+    return {std::move(plan), false};
+  }
+  const PlanningProblem problem{program.graph, program.costs, setup_.link, &layout};
+  std::optional<Plan> plan = shape_planner_ ? shape_planner_(problem, shape, budget) : std::nullopt;
   const bool is_good = plan && plan->peak_bytes <= key_of(budget) && !validate(*plan, program.graph, program.costs);
   bool is_quick = is_good;
   if (!is_good) {
@@ -52,20 +59,66 @@ Steering::NewPlan Steering::plan_new(const BatchShape& shape, const Program& pro
 }
 
 void Steering::scale_guesses(Program& program) const {
+  if (setup_.levels) return;
   for (double& ms : program.costs.ms) ms *= pace_;
 }
 
+void Steering::enter(Stepper& stepper, bool is_quick, const Budget& budget) {
+  Steered& s = stepper.steered;
+  if (!is_quick) s.planned_for = key_of(budget);
+  if (!setup_.levels) return;
+  s.levels_version = setup_.levels->version();
+  s.rounded_for = key_of(budget);
+  s.rounded = rounded_by(stepper.plan(), stepper.graph(), setup_.levels->in(stepper.graph()));
+  s.guessed = stepper.program()->costs;
+}
+
+// What holds whatever was measured; how much room there is outside of the arena is not guessed.
+Link Steering::guessed_link() const {
+  Link out = guessed_link_;
+  out.room_bytes = setup_.link.room_bytes;
+  return out;
+}
+
+PlanningProblem Steering::problem(const Stepper& stepper) const {
+  return {stepper.graph(), stepper.program()->costs, setup_.link, &stepper.layout(),
+          setup_.levels ? &stepper.steered.rounded.levels : nullptr};
+}
+
+PlanRequest Steering::request_for(const Stepper& stepper, const Budget& budget) const {
+  return {.shape = stepper.shape(),
+          .program = stepper.program(),
+          .costs = stepper.program()->costs,
+          .link = setup_.link,
+          .layout = stepper.layout(),
+          .policy = setup_.policy,
+          .budget = budget,
+          .stores_all = !is_tight(budget),
+          .is_measured = true,
+          .guesses = std::nullopt,
+          .rounded = std::nullopt};
+}
+
 void Steering::ask(Stepper& stepper, const Budget& budget) {
-  stepper.steered.asked_for = key_of(budget);
-  controller_.ask({.shape = stepper.shape(),
-                   .program = stepper.program(),
-                   .costs = stepper.program()->costs,
-                   .link = setup_.link,
-                   .layout = stepper.layout(),
-                   .policy = setup_.policy,
-                   .budget = budget,
-                   .stores_all = !is_tight(budget),
-                   .levels = setup_.levels ? std::optional(setup_.levels->in(stepper.graph())) : std::nullopt});
+  Steered& s = stepper.steered;
+  s.asked_for = key_of(budget);
+  PlanRequest request = request_for(stepper, budget);
+  if (setup_.levels) {
+    if (s.rounded_for != key_of(budget) || !is_on(budget)) return;
+    request.rounded = s.rounded;
+  }
+  controller_.ask(std::move(request));
+}
+
+void Steering::ask_ahead(Stepper& stepper, std::int64_t version, const StoredLevels& levels, const Budget& budget) {
+  Steered& s = stepper.steered;
+  std::uint64_t& ticket = s.asked_ahead[{version, key_of(budget)}];
+  if (ticket != 0) return;
+  PlanRequest request = request_for(stepper, budget);
+  // Not while a step waits for it.
+  request.is_measured = s.was_timed && is_on(budget) && version != setup_.levels->version();
+  request.guesses = {.costs = s.guessed, .link = guessed_link(), .levels = levels};
+  ticket = controller_.ask_ahead(std::move(request));
 }
 
 void Steering::swap(Stepper& stepper, Plan plan, const Budget& budget) {
@@ -89,15 +142,28 @@ void Steering::simulate_step(Stepper& stepper) const {
   s.recomputed_ms = simulation.recomputed_ms;
 }
 
+void Steering::count_bytes(const Steppers& steppers) {
+  std::int64_t out = controller_.bytes() + setup_.policy->own_bytes() + (setup_.levels ? setup_.levels->bytes() : 0);
+  for (const auto& each : steppers) {
+    const Steered& s = each->steered;
+    out += s.rounded.bytes() + s.times.bytes() + (s.race ? s.race->bytes() : 0);
+    out += static_cast<std::int64_t>(s.guessed.ms.size() * (sizeof(double) + sizeof(std::int64_t)));
+    for (const auto& [budget, plan] : s.kept) out += own_bytes(plan);
+  }
+  bytes_ = std::max(bytes_, out);
+}
+
 void Steering::swap_in(Steppers& steppers, const Arena& arena, const Budget& budget, std::string& problems) {
   for (const auto& each : steppers) {
     if (each->steered.race) go_on_racing(*each, budget);
   }
+  if (controller_.has_answers()) count_bytes(steppers);
   while (std::optional<PlanAnswer> answer = controller_.take()) {
     setup_.planning_ms += answer->planning_ms;
     Stepper* const stepper = steppers.peek(answer->shape);
-    if (stepper == nullptr) continue;
+    if (stepper == nullptr || is_outdated(*answer, *stepper, budget)) continue;
     if (!answer->plan) {
+      if (answer->error.empty()) continue;
       problems +=
           fmt::format("{}a plan could not be made, the old one stays: {}", problems.empty() ? "" : "; ", answer->error);
       continue;
@@ -141,10 +207,16 @@ void Steering::go_on_racing(Stepper& stepper, const Budget& budget) {
   if (!race->is_over()) stepper.steered.race = std::move(race);
 }
 
+// What is to be rounded is another set by now.
+bool Steering::is_outdated(const PlanAnswer& answer, const Stepper& stepper, const Budget& budget) const {
+  if (!setup_.levels) return false;
+  return answer.budget != budget || !answer.rounded || answer.rounded->key != stepper.steered.rounded.key;
+}
+
 void Steering::fit(Stepper& stepper, const Budget& budget) {
   Steered& s = stepper.steered;
   if (!coming_.empty() && coming_.front() == key_of(budget)) coming_.erase(coming_.begin());  // it has come
-  if (s.planned_for == key_of(budget) || is_following_) return;
+  if (s.planned_for == key_of(budget) || is_following_ || setup_.levels) return;  // follow_levels() sees to it
   if (auto ready = s.kept.find(key_of(budget)); ready != s.kept.end()) {
     Plan plan = std::move(ready->second);
     s.kept.erase(ready);
@@ -162,21 +234,67 @@ void Steering::fit(Stepper& stepper, const Budget& budget) {
   if (s.asked_for != key_of(budget) && !will_be_asked) ask(stepper, budget);
 }
 
-bool Steering::follow_levels(Stepper& stepper, Arena& arena, const Budget& budget) {
+// Planning is a few passes where nothing limits it, and seconds of search where something does. Fixed, so that the step
+// at which levels change does not depend on how long it took.
+std::int64_t Steering::notice(const Budget& budget) const {
+  constexpr std::int64_t kRuns = 16;
+  return budget ? kRuns : 0;
+}
+
+// As it was asked for ahead, or made now: equal requests settle alike.
+PlanAnswer Steering::settled(Stepper& stepper, const Budget& budget) {
   Steered& s = stepper.steered;
-  if (!setup_.levels || s.levels_version == setup_.levels->version()) return true;
+  const std::int64_t version = setup_.levels->version();
+  ask_ahead(stepper, version, setup_.levels->in(stepper.graph()), budget);
   const auto start = Clock::now();
-  StoredLevels stored;
-  const PlanningProblem problem = setup_.problem(*stepper.program(), &stepper.layout(), stored);
-  Plan plan = plan_within(*setup_.policy, problem, budget);
-  setup_.planning_ms += ms_since(start);
-  if (plan.peak_bytes > key_of(budget)) return false;
-  s.kept.clear();
-  s.levels_version = setup_.levels->version();
-  s.planned_for = key_of(budget);
-  if (plan.peak_bytes > arena.bytes()) arena.resize(plan.peak_bytes);  // finer levels take more
-  if (!(plan == stepper.plan())) swap(stepper, std::move(plan), budget);
+  std::optional<PlanAnswer> out = controller_.wait(s.asked_ahead.at({version, key_of(budget)}));
+  waited_ms_ += ms_since(start);
+  s.asked_ahead.erase({version, key_of(budget)});
+  std::erase_if(s.asked_ahead, [&](const auto& entry) {
+    const bool is_stale = entry.first.first < version;
+    if (is_stale) controller_.forget(entry.second);
+    return is_stale;
+  });
+  if (!out) return settled(stepper, budget);
+  if (!out->plan) throw InternalError(out->error);
+  setup_.planning_ms += out->planning_ms;
+  return std::move(*out);
+}
+
+bool Steering::follow_levels(Stepper& stepper, Arena& arena, const Budget& budget, std::int64_t run) {
+  if (!setup_.levels) return true;
+  setup_.levels->begin(run);
+  Steered& s = stepper.steered;
+  if (s.levels_version != setup_.levels->version() || s.rounded_for != key_of(budget)) {
+    const bool is_improved =
+        s.rounded_for == key_of(budget) && s.asked_ahead.contains({setup_.levels->version(), key_of(budget)});
+    PlanAnswer made = settled(stepper, budget);
+    if (made.plan->peak_bytes > key_of(budget)) return false;
+    s.levels_version = setup_.levels->version();
+    s.planned_for = s.rounded_for = key_of(budget);
+    s.rounded = std::move(*made.rounded);
+    s.race.reset();                                                                  // of plans that round otherwise
+    if (made.plan->peak_bytes > arena.bytes()) arena.resize(made.plan->peak_bytes);  // finer levels take more
+    if (!(*made.plan == stepper.plan())) swap(stepper, std::move(*made.plan), budget);
+    if (!is_improved && s.was_timed) ask(stepper, budget);
+  }
+  ask_for_what_comes(stepper, budget);
   return true;
+}
+
+void Steering::ask_for_what_comes(Stepper& stepper, const Budget& budget) {
+  const Levels& levels = *setup_.levels;
+  const auto is_asked = [&](std::int64_t version, std::int64_t key) {
+    return stepper.steered.asked_ahead.contains({version, key});
+  };
+  const std::int64_t version = levels.coming_version();
+  if (version != 0 && !is_asked(version, key_of(budget))) {
+    ask_ahead(stepper, version, levels.coming_in(stepper.graph()), budget);
+  }
+  for (const std::int64_t bytes : coming_) {
+    if (is_asked(levels.version(), bytes) || bytes == key_of(budget)) continue;
+    ask_ahead(stepper, levels.version(), levels.in(stepper.graph()), bytes);
+  }
 }
 
 bool Steering::wants_times(const Stepper& stepper, const Budget& budget) const {
@@ -211,6 +329,7 @@ void learn_codec(const Plan& plan, const std::vector<double>& timed, CodecCosts&
 // The plan was made with guesses; now there are times.
 void Steering::learn(Stepper& stepper, double step_ms, const std::vector<double>& timed) {
   std::vector<double>& ms = stepper.program()->costs.ms;
+  stepper.program()->costs.bytes_per_ms = 0;
   const double guessed = sum(ms);
   learn_codec(stepper.plan(), timed, stepper.program()->costs.codec);
   Steered& s = stepper.steered;
@@ -251,7 +370,9 @@ void Steering::after_step(Stepper& stepper, Steppers& steppers, double ms, const
   // sure.
   if (!is_first && !s.times.is_complete()) return;
   ask(stepper, budget);
-  for (const std::int64_t bytes : coming_) ask(stepper, bytes);
+  for (const std::int64_t bytes : coming_) {
+    if (!setup_.levels) ask(stepper, bytes);
+  }
   s.asked_for = key_of(budget);
 }
 

@@ -1,5 +1,6 @@
 // Keeps the plans of a run good: learns costs from timed steps, has better plans made, swaps them in between steps.
-// When a plan is swapped changes no bit of any result.
+// When a plan is swapped changes no bit of any result: what is rounded is settled by guessed costs, the levels that
+// hold at a step and the budget; plans from measured times keep to that.
 #pragma once
 
 #include <functional>
@@ -26,11 +27,8 @@ class Steering {
   using Budget = std::optional<std::int64_t>;
 
   // `coming`: budgets that are known to come.
-  Steering(Setup& setup, bool is_synchronous, std::vector<std::int64_t> coming)
-      : setup_(setup),
-        coming_(std::move(coming)),
-        // Which tensors are rounded depends on the plan: one that came when it was ready would make other bits.
-        controller_(is_synchronous || setup.levels != nullptr) {}
+  Steering(Setup& setup, const Controller::Options& options, std::vector<std::int64_t> coming)
+      : setup_(setup), guessed_link_(setup.link), coming_(std::move(coming)), controller_(options) {}
 
   // Asked before the policy is, whose plan then comes later.
   void ask_first(ShapePlanner planner) { shape_planner_ = std::move(planner); }
@@ -41,8 +39,10 @@ class Steering {
     bool is_quick = false;
   };
   NewPlan plan_new(const BatchShape& shape, const Program& program, const StateLayout& layout, const Budget& budget);
-  // Guesses for a new program, by what the measured ones took.
+  // Guesses for a new program, by what the measured ones took; where guesses settle what is rounded, they stay.
   void scale_guesses(Program& program) const;
+  // A new stepper, whose plan is one of plan_new() or of the setup.
+  void enter(Stepper& stepper, bool is_quick, const Budget& budget);
 
   // Between steps: the plans that have come. What could not be planned goes to `problems`.
   void swap_in(Steppers& steppers, const Arena& arena, const Budget& budget, std::string& problems);
@@ -60,8 +60,13 @@ class Steering {
 
   // Has another plan made beside training, from what is known by now.
   void ask(Stepper& stepper, const Budget& budget);
-  // The plan for the levels that hold now, before a step is run (again). False: nothing fits, the old one stays.
-  bool follow_levels(Stepper& stepper, Arena& arena, const Budget& budget);
+  // The plan for the levels that hold at this run of a step and for the budget, before it is run (again). False:
+  // nothing fits, the old one stays.
+  bool follow_levels(Stepper& stepper, Arena& arena, const Budget& budget, std::int64_t run);
+  // Runs of a step between a choice of levels and the first plan that has them: long enough to make it beside training.
+  std::int64_t notice(const Budget& budget) const;
+  // For plans that change no bit of what runs.
+  PlanningProblem problem(const Stepper& stepper) const;
   // Between steps, or before a step is run again.
   void swap(Stepper& stepper, Plan plan, const Budget& budget);
 
@@ -70,24 +75,37 @@ class Steering {
     return stepper.steered.simulated_ms * stepper.steered.pace.median();
   }
 
+  // What the policy has learnt, levels, times, and plans besides those that run; the most so far.
+  std::int64_t bytes() const { return bytes_; }
   std::int64_t swaps() const { return swaps_; }
   double overhead_ms() const { return controller_.overhead_ms(); }
+  double waited_ms() const { return waited_ms_; }  // for plans that were asked for ahead
 
  private:
   bool is_on(const Budget& budget) const;
   bool is_tight(const Budget& budget) const;
+  Link guessed_link() const;
+  PlanRequest request_for(const Stepper& stepper, const Budget& budget) const;
+  void ask_ahead(Stepper& stepper, std::int64_t version, const StoredLevels& levels, const Budget& budget);
+  void ask_for_what_comes(Stepper& stepper, const Budget& budget);
+  PlanAnswer settled(Stepper& stepper, const Budget& budget);
+  bool is_outdated(const PlanAnswer& answer, const Stepper& stepper, const Budget& budget) const;
   void learn(Stepper& stepper, double step_ms, const std::vector<double>& timed);
   void simulate_step(Stepper& stepper) const;
   void start_race(Stepper& stepper, PlanAnswer answer, std::int64_t limit, const Budget& budget);
   void go_on_racing(Stepper& stepper, const Budget& budget);
+  void count_bytes(const Steppers& steppers);
 
   Setup& setup_;
+  Link guessed_link_;
   std::vector<std::int64_t> coming_;
   ShapePlanner shape_planner_;
   Controller controller_;
   Drift drift_;
   double pace_ = 1;  // measured over guessed time
   std::int64_t swaps_ = 0;
+  double waited_ms_ = 0;
+  std::int64_t bytes_ = 0;
   bool is_following_ = false;
 };
 

@@ -36,13 +36,13 @@ void Trainer::Impl::steer() {
 
 void Trainer::Impl::change_budget() {
   setup_.budget = budget();
-  setup_.shape.variant = choose_variant(setup_, options_, budget());
+  setup_.shape.variant = choose_variant(setup_, budget());
   try {
     fit_arena(0);
   } catch (const DeviceError& e) {  // somebody else has the memory
     budget_.hold_at(arena_->bytes());
     setup_.budget = budget();
-    setup_.shape.variant = choose_variant(setup_, options_, budget());
+    setup_.shape.variant = choose_variant(setup_, budget());
     note_ = fmt::format("{}; the budget stays at {}", e.what(), human_bytes(arena_->bytes()));
     return;
   }
@@ -150,7 +150,7 @@ void Trainer::Impl::finish_part(Stepper& stepper, double run_ms, double compute_
 // What predictors, recordings and traces want to know of a step.
 void Trainer::Impl::observe(Stepper& stepper) {
   new_shapes_.note_step();
-  if (setup_.levels) setup_.levels->after(stepper.executor(), run_number());
+  if (setup_.levels) setup_.levels->after(stepper.executor(), run_number(), steering_.notice(budget()));
   if (recorder_ != nullptr) {
     const StepEvents events = events_of(stepper.graph(), stepper.plan(), stepper.shape().length);
     recorder_->add(events.events, events.lifespans);
@@ -187,7 +187,7 @@ void Trainer::Impl::run_calls(Stepper& stepper) {
   if (tracer_) note_missing_log(tracer_->before(stepper.executor()));
   const SpillCounters before = counters_of(stepper);
   timed_.clear();
-  if (setup_.levels) setup_.levels->before(stepper.executor(), run_number());
+  if (setup_.levels) setup_.levels->before(stepper.executor(), stepper.steered.rounded, run_number());
   if (tuner_ && tuner_->wants_notes()) {
     tuner_->run_noted();
   } else if (steering_.wants_times(stepper, budget()) || (tuner_ && tuner_->wants_times())) {
@@ -201,9 +201,15 @@ void Trainer::Impl::run_calls(Stepper& stepper) {
 // Between steps: the plan for the levels that were chosen.
 void Trainer::Impl::follow_levels(Stepper& stepper) {
   const auto start = Clock::now();
-  const double planning_ms = setup_.planning_ms;
-  if (!steering_.follow_levels(stepper, *arena_, budget())) stepper.steered.levels_version = setup_.levels->version();
-  steering_ms_ += ms_since(start) - (setup_.planning_ms - planning_ms);
+  const double waited_ms = steering_.waited_ms();
+  if (!steering_.follow_levels(stepper, *arena_, budget(), run_number())) {
+    if (budget() && stepper.plan().peak_bytes > *budget()) {
+      stop(above_budget(stepper.shape(), stepper.plan().peak_bytes, *budget()));
+    }
+    stepper.steered.levels_version = setup_.levels->version();
+    stepper.steered.rounded_for = budget().value_or(kNoBudget);
+  }
+  steering_ms_ += ms_since(start) - (steering_.waited_ms() - waited_ms);
 }
 
 // What a level cannot hold is stored exactly, and the step is run again.
@@ -213,10 +219,10 @@ void Trainer::Impl::keep_exact(Stepper& stepper, const CannotEncode& trouble) {
     throw DeviceError(fmt::format("step {}: {}, but state has changed already", step_ + 1, what));
   }
   if (stepper.store() != nullptr) stepper.store()->drain();
-  if (!steering_.follow_levels(stepper, *arena_, budget())) {
+  if (!steering_.follow_levels(stepper, *arena_, budget(), run_number())) {
     // Within the budget more has to be made again than this policy does.
     setup_.policy = make_policy("greedy");
-    if (!steering_.follow_levels(stepper, *arena_, budget())) {
+    if (!steering_.follow_levels(stepper, *arena_, budget(), run_number())) {
       throw DoesNotFit(fmt::format("step {}: {}, for which the budget of {} is too small", step_ + 1, what,
                                    human_bytes(budget().value_or(0))));
     }
@@ -272,10 +278,10 @@ void Trainer::Impl::do_without_spilling(Stepper& stepper, const SpillLost& lost)
 // One that the arena holds and the disk has room for; else the old one stays.
 void Trainer::Impl::use_new_plan(Stepper& stepper) {
   const auto start = Clock::now();
-  StoredLevels stored;
-  Plan plan = plan_within(*setup_.policy, setup_.problem(*stepper.program(), &stepper.layout(), stored), budget());
+  Plan plan = plan_within(*setup_.policy, steering_.problem(stepper), budget());
   setup_.planning_ms += ms_since(start);
-  const bool fits = plan.peak_bytes <= std::min(arena_->bytes(), budget().value_or(arena_->bytes()));
+  const bool is_other = setup_.levels && !rounds_alike(plan, stepper.graph(), stepper.steered.rounded);
+  const bool fits = plan.peak_bytes <= std::min(arena_->bytes(), budget().value_or(arena_->bytes())) && !is_other;
   Plan before = stepper.plan();
   steering_.swap(stepper, fits ? std::move(plan) : before, budget());
   watch_.start_over();

@@ -16,6 +16,7 @@
 #include "runtime/prepare.h"
 #include "train/call_times.h"
 #include "train/race.h"
+#include "train/rounded.h"
 
 namespace neap {
 
@@ -39,9 +40,15 @@ struct Steered {
   std::int64_t number = 0;            // of the plan in this run; 0: it has not run yet
   std::int64_t planned_for = 0;       // the budget that the plan was made for; 0: for none in particular
   std::int64_t asked_for = 0;         // and the last one that a plan was asked for
-  std::int64_t levels_version = 0;    // of the levels that the plan has
   std::map<std::int64_t, Plan> kept;  // for other budgets
   std::optional<Race> race;           // the plan is one of those that run in turn
+
+  // Where activations are stored in fewer bits:
+  std::int64_t levels_version = 0;  // of the levels that the plan has
+  std::int64_t rounded_for = 0;     // the budget that settled what is rounded
+  Rounded rounded;                  // by every plan until the next levels or budget
+  Costs guessed;                    // as they were before anything was measured
+  std::map<std::pair<std::int64_t, std::int64_t>, std::uint64_t> asked_ahead;  // tickets, by version and budget
 
   void keep(std::int64_t budget, Plan plan);
 };

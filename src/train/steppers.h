@@ -23,6 +23,8 @@ class Steppers {
   std::size_t size() const { return all_.size(); }
   auto begin() { return all_.begin(); }
   auto end() { return all_.end(); }
+  auto begin() const { return all_.begin(); }
+  auto end() const { return all_.end(); }
 
  private:
   std::size_t most_;

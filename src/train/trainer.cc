@@ -80,7 +80,7 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
       setup_(make_setup(std::move(model), options_)),
       budget_({setup_.plan.state_bytes, setup_.store_all_bytes, setup_.min_bytes}, setup_.budget, room_of(options),
               options.budget_schedule),
-      steering_(setup_, options.synchronous_planning, budget_.coming(0)),
+      steering_(setup_, {options.synchronous_planning, options.planning_delay_ms}, budget_.coming(0)),
       steppers_(kMostShapes),
       new_shapes_(options.lifetimes, options.seed),
       gearbox_(options.recurrent, options.seed, options.reservation.empty()),
@@ -178,8 +178,7 @@ Stepper& Trainer::Impl::add_stepper(BatchShape shape, std::shared_ptr<Program> p
                                     Steering::NewPlan plan) {
   Stepper& out = steppers_.add(std::make_unique<Stepper>(shape, std::move(program), std::move(plan.plan),
                                                          std::move(layout), *setup_.device, *arena_, spill_for()));
-  if (!plan.is_quick) out.steered.planned_for = budget().value_or(kNoBudget);
-  if (setup_.levels) out.steered.levels_version = setup_.levels->version();
+  steering_.enter(out, plan.is_quick, budget());
   gearbox_.enter(out.executor(), 0);  // what a step allocates nothing for later
   return out;
 }
@@ -258,8 +257,10 @@ Summary Trainer::Impl::summary() const {
           .busy_source = busy_source_,
           .steering_share =
               training_ms_ > 0 ? (steering_ms_ + gearbox_.overhead_ms() + steering_.overhead_ms()) / training_ms_ : 0,
+          .steering_bytes = std::max(steering_.bytes(), setup_.policy->own_bytes()),
           .rss_peak_bytes = rss_peak(),
           .planning_ms = setup_.planning_ms,
+          .planning_wait_ms = steering_.waited_ms(),
           .plan_swaps = steering_.swaps(),
           .replays = replays_,
           .saved_bytes = saved_bytes(first().plan(), graph()),
@@ -288,9 +289,8 @@ std::optional<double> Trainer::Impl::oracle_step_ms() const {
   const double predicted_ms = Steering::predicted_ms(stepper);
   if (!budget() || *budget() >= setup_.store_all_bytes || !(predicted_ms > 0)) return std::nullopt;
   const Costs& costs = stepper.program()->costs;
-  StoredLevels stored;
-  const PlanningProblem problem = setup_.problem(*stepper.program(), &stepper.layout(), stored);
-  const std::optional<Plan> exact = joint_oracle_policy(has_place(options_))->within(problem, *budget());
+  const std::optional<Plan> exact =
+      joint_oracle_policy(has_place(options_))->within(steering_.problem(stepper), *budget());
   const double here_ms = simulate(stepper.plan(), costs, setup_.link).ms;
   if (!exact || !(here_ms > 0)) return std::nullopt;
   return predicted_ms * simulate(*exact, costs, setup_.link).ms / here_ms;  // at the pace of the last steps
