@@ -196,8 +196,9 @@ void add_agent_flags(CLI::App& app, TrainFlags& flags) {
 void add_recurrent_flags(CLI::App& app, TrainFlags& flags) {
   RecurrentTraining& o = flags.options.recurrent;
   app.add_option("--recurrent", o.gear, "how recurrent layers run: adaptive, rolled, unrolled:X, whole or hybrid:N");
-  app.add_option("--gates", o.gates, "of recurrent layers: adaptive, keep, or recompute for backward")
-      ->check(CLI::IsMember({"adaptive", "keep", "recompute"}));
+  app.add_option("--gates", o.gates,
+                 "of recurrent layers: adaptive, keep, recompute for backward, or LSTM layers by cudnn")
+      ->check(CLI::IsMember({"adaptive", "keep", "recompute", "cudnn"}));
   app.add_option("--recurrent-gears", o.offered, "what adaptive chooses from, as in rolled,unrolled:8,whole");
   app.add_option("--recurrent-policy", flags.recurrent_policy, "what 'neap pretrain recurrent' wrote");
   app.add_option("--recurrent-explore", o.epsilon, "share of the choices that are tries")->check(CLI::Range(0.0, 1.0));

@@ -5,6 +5,7 @@
 #include "autodiff/autodiff.h"
 #include "autodiff/optimizer.h"
 #include "graph/op.h"
+#include "mixed/gelu_layers.h"
 #include "mixed/mixed.h"
 #include "mixed/tiled_loss.h"
 #include "neap/error.h"
@@ -122,9 +123,12 @@ Graph build_training(const ModelSpec& spec, const TrainOptions& options, const V
   apply(variant, forward);
   if (spec.parts > 1 && !options.accumulate_batch_norm) refuse_batch_norm(forward);
   if (options.carry_state) carry_states(forward);
-  if (spec.is_bf16 && options.optimize != "off") forward = with_tiled_loss(forward);
+  const bool is_joined = spec.is_bf16 && options.optimize != "off";
+  const bool has_epilogues = is_joined && options.device == "cuda";
+  if (is_joined) forward = with_tiled_loss(forward);
   if (spec.split > 1 && options.device == "cuda") refuse_merged_statistics(forward);
   forward = split_batch(forward, spec.split);
+  if (has_epilogues) forward = with_gelu_layers(forward);
   freeze(forward, options.freeze);
   std::vector<TensorId> trained;
   for (const TensorId id : forward.with_role(Role::kParameter)) {
@@ -138,6 +142,7 @@ Graph build_training(const ModelSpec& spec, const TrainOptions& options, const V
   Graph out = g.take();
   if (spec.split > 1 && options.device != "cuda" && !spec.is_bf16) out = with_sums_in_place(out);
   verify(out);
+  if (has_epilogues) out = with_gelu_gradients(out);
   if (spec.is_bf16) return with_bf16(out);
   return optimize(std::move(out), passes);
 }
