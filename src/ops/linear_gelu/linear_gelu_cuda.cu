@@ -132,7 +132,8 @@ void run_f32(const ColumnParts& s, const Buffers& b, float* again, float* sums, 
 
 class EpilogueKernel final : public Kernel {
  public:
-  EpilogueKernel(const CudaProductShape& shape) : is_forward_(shape.epilogue == Epilogue::kGelu), product_(shape) {}
+  explicit EpilogueKernel(const CudaProductShape& shape)
+      : is_forward_(shape.epilogue == Epilogue::kGelu), product_(shape) {}
   std::int64_t workspace_bytes() const override { return product_.workspace_bytes(); }
   std::string numerics() const override { return product_.numerics(); }
   void launch(const Buffers& b, Stream& stream) override {
@@ -149,7 +150,7 @@ class EpilogueKernel final : public Kernel {
 
 class ForwardKernel final : public Kernel {
  public:
-  ForwardKernel(const CudaProductShape& shape) : n_(shape.m * shape.n), type_(shape.in), product_(shape) {}
+  explicit ForwardKernel(const CudaProductShape& shape) : n_(shape.m * shape.n), type_(shape.in), product_(shape) {}
   std::int64_t workspace_bytes() const override { return product_.workspace_bytes(); }
   std::string numerics() const override { return product_.numerics(); }
   void launch(const Buffers& b, Stream& on) override {
