@@ -70,17 +70,16 @@ class TunedNet {
         stepper_->executor().write({i}, initial_value(graph.tensors[i], 0).data());
       }
     }
-    tuner = std::make_unique<Tuner>(
-        TunedRun{.device = *setup_.device,
-                 .arena = *arena_,
-                 .settled = [this] { return settled_; },
-                 .base = *stepper_,
-                 .put_in = [](Stepper& s) { put_in(s); }},
-        TunerOptions{.library = std::move(library),
-                     .tuning = tuning,
-                     .steps = steps,
-                     .is_synchronous = true,
-                     .made_up_ms = std::move(made_up_ms)});
+    tuner = std::make_unique<Tuner>(TunedRun{.device = *setup_.device,
+                                             .arena = *arena_,
+                                             .settled = [this] { return settled_; },
+                                             .base = *stepper_,
+                                             .put_in = [](Stepper& s) { put_in(s); }},
+                                    TunerOptions{.library = std::move(library),
+                                                 .tuning = tuning,
+                                                 .steps = steps,
+                                                 .is_synchronous = true,
+                                                 .made_up_ms = std::move(made_up_ms)});
   }
 
   void step(const FakeClock& clock) {
