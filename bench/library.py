@@ -3,6 +3,7 @@
 
   bench/library.py                    table on stdout
   bench/library.py --only int8        rows of one technique
+  bench/library.py --factors          what each loop factor takes: into its section of bench/LIBRARY.md with --write
   bench/library.py --write            table into bench/LIBRARY.md: rows that ran replace those of the same name
 
 A row is one call of build/neap with two values of a flag, run in turns (before, after, before, after, ...), each in a process of its own; the
@@ -112,12 +113,47 @@ def kept_rows(new):
     return [line for line in old if line.split("|")[1] + line.split("|")[3] not in keys]
 
 
+# Models whose fused calls are timed in all their factors.
+FACTORS = ["gpt-mini --steps 6", "bert-mini --steps 6"]
+FACTORS_HEAD = "| model | call | rows in a block: ms | used |\n|---|---|---|---|\n"
+FACTORS_TITLE = "## Loop factors\n"
+
+
+def factor_rows():
+    rows = []
+    for call in FACTORS:
+        words = ["build/neap", "train", *call.split(), "--optimize", "fuse", "--json", "-"]
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+        objects = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        loops = next(o["tuning"]["loops"] for o in reversed(objects) if "loops" in o.get("tuning", {}))
+        for loop in loops:
+            times = ", ".join(f"{name.split()[0]}: {ms:.3f}" for name, ms in zip(loop["factors"], loop["ms"]))
+            rows.append(f"| {call.split()[0]} | `{loop['call']}` | {times} | {loop['factor'].split()[0]} |")
+    return rows
+
+
+def write_factors(rows):
+    page = PAGE.read_text()
+    start = page.index(FACTORS_TITLE) if FACTORS_TITLE in page else page.index("## Ties")
+    end = page.index("## Ties")
+    text = (FACTORS_TITLE + "\n`neap train MODEL --optimize fuse --json -`: a fused chain in blocks of so many rows, medians of five launches each, tried in turn in the\n"
+            "first steps of one run; the fastest stays if it is 3 % faster than the first.\n\n" + FACTORS_HEAD + "\n".join(rows) + "\n\n")
+    PAGE.write_text(page[:start] + text + page[end:])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", help="rows of this technique")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--factors", action="store_true")
     args = parser.parse_args()
+    if args.factors:
+        rows = factor_rows()
+        print(FACTORS_HEAD + "\n".join(rows))
+        if args.write:
+            write_factors(rows)
+        return
     lines = []
     for row in ROWS:
         if args.only in (None, row[0]):

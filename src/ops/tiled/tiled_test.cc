@@ -31,8 +31,9 @@ TEST(Tiled, ResultsDoNotDependOnTheFactor) {
                                 .axes = 1};
   const std::vector<std::optional<TensorType>> inputs = {f32({kRows, kColumns}), f32({kColumns}),
                                                          TensorType{DType::kU64, {3}}};
-  const OpCall call{
-      .op = &op_named("fused"), .inputs = inputs, .outputs = {f32({kRows, kColumns})}, .attrs = to_attrs(program)};
+  OpCall call{.op = &op_named("fused"), .inputs = inputs};
+  call.outputs = {f32({kRows, kColumns})};
+  call.attrs = to_attrs(program);
   std::vector<float> x(kRows * kColumns);
   std::vector<float> bias(kColumns, 0.25F);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 1013) / 500 - 1;
