@@ -9,6 +9,8 @@
 #include <exception>
 
 #include "plan/simulate.h"
+#include "plan/validate.h"
+#include "policy/spill.h"
 #include "train/settle.h"
 
 namespace neap {
@@ -40,13 +42,19 @@ void settle(const PlanRequest& r, PlanAnswer& out) {
 void improve(const PlanRequest& r, PlanAnswer& out) {
   const Graph& graph = r.program->graph;
   const PlanningProblem problem{graph, r.costs, r.link, &r.layout, out.rounded ? &out.rounded->levels : nullptr};
-  Plan plan = plan_within(*r.policy, problem, r.stores_all ? std::nullopt : r.budget);
-  if (out.rounded && (plan.peak_bytes > r.budget.value_or(kNoBudget) || !rounds_alike(plan, graph, *out.rounded))) {
-    return;
-  }
+  const std::int64_t budget = r.budget.value_or(kNoBudget);
   const auto ms = [&](const Plan& p) { return simulate(p, r.costs, r.link).ms; };
-  if (out.plan && r.policy->is_after_time_alone() && ms(plan) >= ms(*out.plan)) return;
-  out.plan = std::move(plan);
+  const auto offer = [&](Plan plan) {
+    if (out.rounded && (plan.peak_bytes > budget || !rounds_alike(plan, graph, *out.rounded))) return;
+    if (out.plan && r.policy->is_after_time_alone() && ms(plan) >= ms(*out.plan)) return;
+    out.plan = std::move(plan);
+  };
+  const std::optional<Plan> present = out.plan ? out.plan : r.present;
+  offer(plan_within(*r.policy, problem, r.stores_all ? std::nullopt : r.budget));
+  // What is settled leaves little to a search: often it is the same plan with other transfers.
+  if (!out.rounded || !present || present->slots.empty()) return;
+  std::optional<TimedPlan> anew = spilled_anew(problem, *present, budget);
+  if (anew && !validate(anew->plan, graph, r.costs)) offer(std::move(anew->plan));
 }
 
 constexpr std::size_t kMostAhead = 16;

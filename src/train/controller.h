@@ -39,6 +39,7 @@ struct PlanRequest {
   bool is_measured = true;         // the costs are: they may improve upon the plan by guesses
   std::optional<Guesses> guesses;  // given: these settle anew what is rounded
   std::optional<Rounded> rounded;  // given: what the plan has to round
+  std::optional<Plan> present;     // given: what runs, to start from
 };
 
 struct PlanAnswer {

@@ -95,7 +95,8 @@ PlanRequest Steering::request_for(const Stepper& stepper, const Budget& budget) 
           .stores_all = !is_tight(budget),
           .is_measured = true,
           .guesses = std::nullopt,
-          .rounded = std::nullopt};
+          .rounded = std::nullopt,
+          .present = std::nullopt};
 }
 
 void Steering::ask(Stepper& stepper, const Budget& budget) {
@@ -105,6 +106,7 @@ void Steering::ask(Stepper& stepper, const Budget& budget) {
   if (setup_.levels) {
     if (s.rounded_for != key_of(budget) || !is_on(budget)) return;
     request.rounded = s.rounded;
+    request.present = stepper.plan();
   }
   controller_.ask(std::move(request));
 }
