@@ -29,7 +29,8 @@ namespace {
 
 using namespace neap;
 
-constexpr int kRounds = 15;
+constexpr int kRounds = 31;
+constexpr int kHogRounds = 11;
 
 // A model on made-up data, its weights as they were in the beginning.
 class Bench {
@@ -142,8 +143,8 @@ struct Contestant {
   std::vector<double> ms;
 };
 
-void race(Bench& bench, std::vector<Contestant>& all) {
-  for (int round = -1; round < kRounds; ++round) {
+void race(Bench& bench, std::vector<Contestant>& all, int rounds) {
+  for (int round = -1; round < rounds; ++round) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       Contestant& each = all[(i + static_cast<std::size_t>(round + 1)) % all.size()];
       const double ms = bench.run(*each.stepper);
@@ -197,7 +198,7 @@ int choice(const std::string& model, std::int64_t steps, const std::string& nume
     ++combinations;
     add(text_of(pieces, actions), actions);
   }
-  race(bench, all);
+  race(bench, all, kRounds);
   double best = 1e300;
   for (const Contestant& each : all) best = std::min(best, median(each.ms));
   std::printf("%s: %d combinations, %zu different; over the best:\n", model.c_str(), combinations, made.size());
@@ -268,7 +269,7 @@ int hog(const std::string& model, std::int64_t steps, int copies) {
     ms.clear();
     std::vector<Contestant> all = {
         {"the tuner's", &tuner.current(), {}}, {"everything", &bench.base(), {}}, {"nothing", plain.get(), {}}};
-    race(bench, all);
+    race(bench, all, kHogRounds);
     for (const Contestant& each : all) std::printf("    %8.2f ms  %s\n", median(each.ms), each.name.c_str());
     const bool begins = hogs.empty();
     hogs.clear();

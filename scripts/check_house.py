@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-ORDER = ("core graph device precision observe recurrent ops onnx autodiff subgraph optimize mixed plan remat pool runtime policy "
+ORDER = ("core graph device precision observe recurrent ops onnx autodiff subgraph optimize mixed split plan remat pool runtime policy "
          "train report cli").split()
 RANK = {folder: rank for rank, folder in enumerate(ORDER)}
 MAX_LINES = 600

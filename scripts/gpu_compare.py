@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
 """Trains on GPU and CPU and compares:
-usage: gpu_compare.py NEAP MODEL [--steps N] | gpu_compare.py NEAP --times | gpu_compare.py NEAP --spill | gpu_compare.py NEAP --levels
+usage: gpu_compare.py NEAP MODEL [--steps N] | gpu_compare.py NEAP --times | --spill | --levels | --overlap | --faults
 
 MODEL: losses on the GPU agree with the CPU's to 1e-4, two runs on the GPU are the same to the bit (losses, weights).
 NEAP_HOST in the environment names another program to run on the CPU.
 --times: the GPU's step times (once the batch is there) and memory, one line a model.
 --spill: below a budget, with RAM and disk beside the GPU, the weights are those without one, to the bit.
+--overlap: what CUPTI says of steps that spill: transfers lie under the calls, or the link is busy all the time; and what a
+trace and a profile show of it.
+--faults: another process has the GPU's memory, before the run or during it.
 --levels: with activations in fewer bits the loss stays near, and two runs are the same to the bit.
 """
 import json
 import os
 import subprocess
 import sys
+import tempfile
+import threading
 
 TOLERANCE = 1e-4
 # Batch norm over small batches makes these so sensitive that two runs on the CPU part when they round differently. They are
@@ -101,6 +106,156 @@ def spill(program):
     return good
 
 
+# The copies take less than the calls in the first; in the others they are what takes time.
+OVERLAPPED = ((["gpt2", "--batch", "16", "--length", "1024", "--compute", "bf16"], "90%", True),
+              (["gpt2", "--batch", "16", "--length", "1024", "--compute", "bf16"], "3072MiB", False),
+              (["resnet50", "--batch", "128", "--compute", "bf16"], "1434MiB", False))
+LINK = 55e9  # bytes a second
+
+
+def trace_of(path):
+    with open(path) as file:
+        return json.load(file)["traceEvents"]
+
+
+def shared_ms(spans, others):
+    """Milliseconds in which a span of both lists ran; the spans of one list lie behind each other."""
+    spans, others = sorted(spans), sorted(others)
+    total, k = 0, 0
+    for begin, end in spans:
+        while k < len(others) and others[k][1] <= begin:
+            k += 1
+        i = k
+        while i < len(others) and others[i][0] < end:
+            total += min(end, others[i][1]) - max(begin, others[i][0])
+            i += 1
+    return total / 1e3
+
+
+def overlap(program):
+    good = True
+    with tempfile.TemporaryDirectory() as folder:
+        for model, budget, is_hidden in OVERLAPPED:
+            call = [*model, "--budget", budget, "--host-ram", "16GiB", "--policy", "spill"]
+            plain, kept = train(program, call, "cuda", 30)
+            rows, summary = train(program, [*call, "--trace", f"{folder}/trace.json"], "cuda", 30)
+            last, events = rows[-1], trace_of(f"{folder}/trace.json")
+            spans = {kind: [(e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X" and e["cat"] in cats]
+                     for kind, cats in (("kernels", ("kernel",)), ("copies", ("spill", "fetch")))}
+            steps = sum(e["ph"] == "X" and e["cat"] == "step" for e in events)
+            shown = shared_ms(spans["copies"], spans["kernels"]) / max(steps, 1)
+            link, compute, both = last["link_busy_ms"], last["compute_busy_ms"], last["overlap_ms"]
+            rate = 2 * last["spilled_bytes"] / (link * 1e-3)
+            same = summary["weights_hash"] == kept["weights_hash"]
+            ok = summary["busy_source"] == "cupti" and same and link > 0 and abs(shown - both) < 0.2 * both
+            ok = ok and (link < compute and both > 0.8 * link if is_hidden else rate > 0.8 * LINK)
+            good = good and ok
+            print(f"{'ok  ' if ok else 'BAD '} {' '.join(model)} --budget {budget}: step {median_ms(rows):.2f} ms traced, "
+                  f"{median_ms(plain):.2f} not; link {link:.2f} ms at {rate / 1e9:.1f} GB/s, compute {compute:.2f} ms, both "
+                  f"{both:.2f} ms ({100 * both / link:.0f} % of the link's; in the trace {shown:.2f}); by waits "
+                  f"{plain[-1]['overlap_ms']:.2f} of {plain[-1]['link_busy_ms']:.2f}; {'the same' if same else 'OTHER'} "
+                  "weights", flush=True)
+    return good and kernels(program)
+
+
+def kernels(program):
+    call = [*program.split(), "profile", "gpt2", "--batch", "16", "--length", "1024", "--compute", "bf16", "--device", "cuda",
+            "--layers-only", "--json", "-"]
+    done = subprocess.run(call, capture_output=True, text=True)
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    found = [r for r in rows if "kernel" in r]
+    layers = sum(r["forward_ms"] + r["backward_ms"] + r["update_ms"] for r in rows if "forward_ms" in r)
+    total = sum(r["ms"] for r in found)
+    ok = done.returncode == 0 and len(found) > 100 and abs(total - layers) < 0.1 * layers
+    print(f"{'ok  ' if ok else 'BAD '} profile: {len(found)} kernels of calls, {sum(r['launches'] for r in found)} launches, "
+          f"{total:.2f} ms in kernels, {layers:.2f} by layers {done.stderr.strip()[-300:]}", flush=True)
+    sums = {}
+    for r in found:
+        sums[r["kernel"]] = sums.get(r["kernel"], 0) + r["ms"]
+    for name, ms in sorted(sums.items(), key=lambda each: -each[1])[:8]:
+        print(f"      {ms:8.3f} ms  {name[:100]}", flush=True)
+    return ok
+
+
+# Takes the card's memory but for so many MiB, until its standard input ends.
+HOG = """
+import ctypes, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+device, context, free, total = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
+assert cuda.cuInit(0) == 0 and cuda.cuDeviceGet(ctypes.byref(device), 0) == 0
+assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device) == 0 and cuda.cuCtxSetCurrent(context) == 0
+for part in (1 << 30, 1 << 26, 1 << 21):
+    while True:
+        cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
+        at = ctypes.c_uint64()
+        if free.value < part + (int(sys.argv[1]) << 20) or cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(part)) != 0:
+            break
+print(free.value >> 20, flush=True)
+sys.stdin.read()
+"""
+
+
+class Hog:
+    def __init__(self, leaves_mib):
+        self.leaves_mib = leaves_mib
+
+    def __enter__(self):
+        self.process = subprocess.Popen([sys.executable, "-c", HOG, str(self.leaves_mib)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.free_mib = int(self.process.stdout.readline())
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def refused(program, leaves_mib, call, says):
+    with Hog(leaves_mib) as hog:
+        done = subprocess.run([*program.split(), "train", *call, "--device", "cuda", "--steps", "3", "--json", "-"],
+                              capture_output=True, text=True, timeout=120)
+    lines = done.stderr.strip().splitlines()
+    ok = done.returncode == 4 and len(lines) == 1 and says in lines[0]
+    print(f"{'ok  ' if ok else 'BAD '} {' '.join(call)} with {hog.free_mib} MiB free: status {done.returncode}: "
+          f"{' / '.join(lines)[-300:]}", flush=True)
+    return ok
+
+
+def taken_meanwhile(program):
+    """The budget is to grow, but another process was faster."""
+    call = ["gpt2", "--batch", "8", "--length", "1024", "--compute", "bf16"]
+    steps = 400
+    whole = train(program, call, "cuda", steps)[1]
+    run = subprocess.Popen([*program.split(), "train", *call, "--device", "cuda", "--steps", str(steps), "--budget", "2600MiB",
+                            "--json", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    errors = []
+    reader = threading.Thread(target=lambda: errors.append(run.stderr.read()))
+    reader.start()
+    rows, hog = [], Hog(100)
+    for line in run.stdout:
+        rows.append(json.loads(line))
+        if len(rows) == 20:
+            hog.__enter__()
+            subprocess.run([*program.split(), "budget", str(run.pid), "4GiB"], capture_output=True, check=True)
+    status = run.wait(timeout=120)
+    reader.join()
+    hog.__exit__()
+    same = bool(rows) and rows[-1].get("weights_hash") == whole["weights_hash"]
+    ok = status == 0 and same and "the budget stays at" in errors[0] and rows[-1]["violations"] == 0
+    print(f"{'ok  ' if ok else 'BAD '} memory taken during a run: status {status}, {'the same' if same else 'OTHER'} weights: "
+          f"{errors[0].strip()[-300:]}", flush=True)
+    return ok
+
+
+def faults(program):
+    good = refused(program, 100, ["mlp"], "no memory left for a CUDA context")
+    good = refused(program, 2048, ["gpt2", "--batch", "16", "--length", "1024", "--compute", "bf16"], "free, the arena needs") and good
+    with Hog(2048):
+        small = train(program, ["mlp"], "cuda", 3)[1]
+    print(f"ok   mlp with 2 GiB free: loss {small['loss_last']:.4f}", flush=True)
+    return taken_meanwhile(program) and good
+
+
 def levels(program):
     good = True
     for model in LEVELS:
@@ -122,8 +277,9 @@ def main():
     if what == "--times":
         times(program)
         return 0
-    if what in ("--spill", "--levels"):
-        return 0 if (spill if what == "--spill" else levels)(program) else 1
+    parts = {"--spill": spill, "--levels": levels, "--overlap": overlap, "--faults": faults}
+    if what in parts:
+        return 0 if parts[what](program) else 1
     steps = int(rest[1]) if rest[:1] == ["--steps"] else 20
     return 0 if compare(program, what, steps) else 1
 

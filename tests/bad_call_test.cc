@@ -125,6 +125,11 @@ TEST(BadCall, Parts) {
   expect_refused("train mlp --accumulate 2x", "--accumulate '2x'");
   expect_refused("train mlp --accumulate auto --budget 50%", "--accumulate auto");
   expect_refused("fit mlp --accumulate auto --budget 1GiB", "--accumulate auto");
+  expect_refused("train mlp --split 0", "--split '0'");
+  expect_refused("train mlp --split 2x", "--split '2x'");
+  expect_refused("train mlp --batch 8 --split 3", "--split 3");
+  expect_refused("plan mlp --split auto --budget 25%", "--split auto");
+  expect_refused("train mlp --split auto --accumulate auto --budget 1GiB", "--split auto");
 }
 
 TEST(BadCall, Agent) {

@@ -27,23 +27,28 @@ void set_random_transfers(RandomStream& random, Decisions& out) {
   constexpr std::int64_t kFlights[] = {0, 1000, 1 << 20};
   out.flight_bytes = kFlights[random.below(3)];
   out.early_updates = random.below(2) == 0;
+  out.every_wait = random.below(2) == 0;
   out.link = {.write_bytes_per_ms = 1e3, .read_bytes_per_ms = 1e3};
+}
+
+bool can_go(const Graph& graph, const std::vector<Window>& views, const Decisions& decisions, TensorId id) {
+  return decisions.every_wait ? can_leave(graph, views, id) : can_spill(graph, views, id);
 }
 
 Decisions random_decisions(const Graph& graph, std::uint64_t seed) {
   RandomStream random(seed);
   const std::vector<Window> views = find_views(graph);
   Decisions out;
+  set_random_transfers(random, out);
   for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
     const Tensor& t = graph.tensors[i];
     const bool may_go = t.producer && !graph.at(t.producer).op->side_effects();
     const auto draw = random.below(4);
-    const bool leaves = draw == 1 && may_go && can_spill(graph, views, {i});
+    const bool leaves = draw == 1 && may_go && can_go(graph, views, out, {i});
     out.residency.push_back(leaves                ? Residency::kSpill
                             : may_go && draw >= 2 ? Residency::kRecompute
                                                   : Residency::kKeep);
   }
-  set_random_transfers(random, out);
   return out;
 }
 
@@ -69,11 +74,11 @@ Decisions random_order(const Graph& graph, std::uint64_t seed) {
     }
   }
   if (random.below(2) == 0) return out;
+  set_random_transfers(random, out);
   for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
-    const bool leaves = random.below(2) == 0 && can_spill(graph, views, {i});
+    const bool leaves = random.below(2) == 0 && can_go(graph, views, out, {i});
     out.residency.push_back(leaves ? Residency::kSpill : Residency::kKeep);
   }
-  set_random_transfers(random, out);
   return out;
 }
 

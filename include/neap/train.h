@@ -58,6 +58,9 @@ struct TrainOptions {
   // Parts of equal size that a batch is computed in; gradients are their mean. 0: as few as the budget needs.
   std::int64_t accumulate = 1;
   bool accumulate_batch_norm = false;  // allow that batch norm sees parts only
+  // Parts of a batch that take turns within a step, layer by layer; batch norm sees all of them. 0: the fewest of which
+  // the least plan fits into the budget.
+  std::int64_t split = 1;
   // Recurrent layers go on where the batch before has ended; batches are then consecutive pieces of the data.
   bool carry_state = false;
   std::int64_t length = 0;        // time steps of a sequence; 0: the model's own. With varying lengths: of the longest
@@ -134,8 +137,13 @@ struct StepReport {
   std::int64_t peak_bytes = 0;
   std::optional<std::int64_t> budget_bytes;
   std::int64_t spilled_bytes = 0;
-  double transfer_ms = 0;                 // that the channel to RAM and disk was busy with
-  double stalled_ms = 0;                  // that calls waited for it
+  double transfer_ms = 0;  // that the channel to RAM and disk was busy with
+  double stalled_ms = 0;   // that calls waited for it
+  // How long copies between device and host ran, how long all else did, and both at once. Of steps with transfers, and
+  // of those that a trace shows.
+  double link_busy_ms = 0;
+  double compute_busy_ms = 0;
+  double overlap_ms = 0;
   std::string note;                       // what people should know; mostly empty
   double recomputed_ms = 0;               // of predicted_ms: for what is computed again
   double predicted_ms = 0;                // simulated_ms at the pace of the last steps, before the step ran
@@ -190,6 +198,7 @@ struct Summary {
   std::int64_t steps = 0;
   std::int64_t batch = 0;
   std::int64_t parts = 1;  // that a batch is computed in
+  std::int64_t split = 1;  // that each of them is cut into within a step
   std::optional<std::int64_t> budget_bytes;
   std::int64_t peak_bytes = 0;
   std::int64_t store_all_bytes = 0;
@@ -198,6 +207,11 @@ struct Summary {
   std::int64_t violations = 0;
   double median_step_ms = 0;
   double predicted_step_ms = 0;  // of the last step, by the simulator; 0: no times were measured
+  // Of the last step, as in its report.
+  double link_busy_ms = 0;
+  double compute_busy_ms = 0;
+  double overlap_ms = 0;
+  std::string busy_source;  // "cupti": records of each kernel and copy; "waits": how long calls waited; empty: neither
   double steering_share = 0;
   std::int64_t steering_bytes = 0;  // that agents, levels and plans beside those that run take outside of the arena
   std::int64_t rss_peak_bytes = 0;
@@ -230,6 +244,21 @@ struct LayerReport {
   std::int64_t saved_bytes = 0;    // kept for backward
   std::int64_t parameter_bytes = 0;
   std::string bound;  // "compute" or "memory"
+};
+
+// What one call ran on a GPU, in one step.
+struct KernelReport {
+  std::string kernel;
+  std::string node;
+  std::string op;
+  std::string layer;
+  double ms = 0;
+  std::int64_t launches = 0;
+};
+
+struct KernelProfile {
+  std::vector<KernelReport> kernels;  // of one step, in the order in which they first ran
+  std::string missing;  // why there are none and times have gaps in them; empty: there is no reason to tell
 };
 
 struct PlanReport {
@@ -325,6 +354,8 @@ class Trainer {
   std::optional<double> oracle_step_ms() const;
   // Per-layer times over some steps; the weights move as in training.
   std::vector<LayerReport> profile(int steps);
+  // Of the last step of the last profile, where the device has a log of what it runs.
+  const KernelProfile& kernels() const;
   // What more bytes would bring, in words, by the times that were measured. Plans several times.
   std::vector<std::string> advice() const;
   // Some steps of training, whose allocations and lifespans go to a file (docs/formats.md): predictors of lifetimes

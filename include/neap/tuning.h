@@ -33,6 +33,13 @@ struct TuningReport {
     double bandwidth = 0;                // share of what memory can do that was used
     std::int64_t transferred_bytes = 0;  // that come from other pieces and go to others
   };
+  // A call whose loops were timed in several cuts; the fastest stays.
+  struct Loop {
+    std::string name;                  // of the first such call
+    std::string factor;                // that is used
+    std::vector<std::string> factors;  // that there are
+    std::vector<double> ms;            // of each, medians; 0: not yet
+  };
   int trials = 0;     // of variants that gave the same results
   int adopted = 0;    // of these: that stayed
   int changes = 0;    // splits and merges
@@ -42,6 +49,7 @@ struct TuningReport {
   double spent_share = 0;             // of the time that all steps took
   std::vector<std::string> rejected;  // optimizations that gave other results
   std::vector<Piece> pieces;          // empty: nothing was tuned
+  std::vector<Loop> loops;
 };
 
 }  // namespace neap

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/train_flags.h"
@@ -92,6 +95,31 @@ void print_tree(const SubgraphProfile& profile, JsonLines& json) {
   }
 }
 
+// What ran on a GPU: the kernels that took longest, over all calls.
+void print_kernels(const KernelProfile& profile, JsonLines& json) {
+  constexpr std::size_t kRows = 15;
+  if (!profile.missing.empty()) {
+    fmt::print(stderr, "neap: {}; times are between marks on the stream, gaps included\n", profile.missing);
+  }
+  std::map<std::string, KernelReport> sums;
+  for (const KernelReport& k : profile.kernels) {
+    json.line(to_json(k));
+    KernelReport& sum = sums[k.kernel];
+    sum.kernel = k.kernel;
+    sum.ms += k.ms;
+    sum.launches += k.launches;
+  }
+  if (sums.empty() || json.is_stdout()) return;
+  std::vector<KernelReport> rows;
+  for (const auto& [name, sum] : sums) rows.push_back(sum);
+  std::stable_sort(rows.begin(), rows.end(), [](const KernelReport& a, const KernelReport& b) { return a.ms > b.ms; });
+  rows.resize(std::min(rows.size(), kRows));
+  fmt::print("\n{:<96} {:>8} {:>9}\n", "kernel", "launches", "ms");
+  for (const KernelReport& row : rows) {
+    fmt::print("{:<96} {:>8} {:>9.3f}\n", row.kernel.substr(0, 96), row.launches, row.ms);
+  }
+}
+
 int run(ProfileCommand& c) {
   c.flags.finish();
   JsonLines json(c.json);
@@ -103,6 +131,7 @@ int run(ProfileCommand& c) {
     if (c.flags.options.lengths != "fixed" && c.json.empty()) return 0;  // a table is of one shape
   }
   const std::vector<LayerReport> layers = trainer->profile(c.steps);
+  const KernelProfile kernels = trainer->kernels();
   trainer.reset();  // its arena
   LayerReport total{.name = "total"};
   if (!json.is_stdout()) {
@@ -120,6 +149,7 @@ int run(ProfileCommand& c) {
     total.saved_bytes += l.saved_bytes;
   }
   if (!json.is_stdout()) print_row(total);
+  print_kernels(kernels, json);
   if (!c.layers_only)
     print_tree(profile_subgraphs(model, c.flags.options, c.flags.options.tuning.subgraphs, c.steps), json);
   json.finish();

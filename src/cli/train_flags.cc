@@ -17,12 +17,12 @@ namespace neap {
 namespace {
 
 // 0: auto.
-std::int64_t parts_of(const std::string& text) {
+std::int64_t parts_of(const std::string& flag, const std::string& text) {
   if (text == "auto") return 0;
   std::int64_t parts = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parts);
   if (error != std::errc{} || end != text.data() + text.size() || parts < 1) {
-    throw UserError(fmt::format("--accumulate '{}': take a number of parts from 1 on, or auto", text));
+    throw UserError(fmt::format("{} '{}': take a number of parts from 1 on, or auto", flag, text));
   }
   return parts;
 }
@@ -34,8 +34,12 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
                  "fashion-mnist, IDX/NPY/NPZ files (A=X.npy,B=Y.npy by name), a text or token file, or synthetic");
   app.add_option("--batch", o.batch, "samples a step")->check(CLI::PositiveNumber);
   app.add_option_function<std::string>(
-         "--accumulate", [&o](const std::string& text) { o.accumulate = parts_of(text); },
+         "--accumulate", [&o](const std::string& text) { o.accumulate = parts_of("--accumulate", text); },
          "parts in which a batch is computed, gradients are their mean; auto: as few as the budget needs")
+      ->type_name("INT|auto");
+  app.add_option_function<std::string>(
+         "--split", [&o](const std::string& text) { o.split = parts_of("--split", text); },
+         "parts of a batch that take turns within a step, layer by layer; auto: as few as the budget needs")
       ->type_name("INT|auto");
   app.add_flag("--accumulate-batch-norm", o.accumulate_batch_norm, "let batch norm see parts of a batch");
   app.add_flag("--carry-state", o.carry_state, "recurrent layers go on where the batch before has ended");
@@ -192,8 +196,9 @@ void add_agent_flags(CLI::App& app, TrainFlags& flags) {
 void add_recurrent_flags(CLI::App& app, TrainFlags& flags) {
   RecurrentTraining& o = flags.options.recurrent;
   app.add_option("--recurrent", o.gear, "how recurrent layers run: adaptive, rolled, unrolled:X, whole or hybrid:N");
-  app.add_option("--gates", o.gates, "of recurrent layers: adaptive, keep, or recompute for backward")
-      ->check(CLI::IsMember({"adaptive", "keep", "recompute"}));
+  app.add_option("--gates", o.gates,
+                 "of recurrent layers: adaptive, keep, recompute for backward, or LSTM layers by cudnn")
+      ->check(CLI::IsMember({"adaptive", "keep", "recompute", "cudnn"}));
   app.add_option("--recurrent-gears", o.offered, "what adaptive chooses from, as in rolled,unrolled:8,whole");
   app.add_option("--recurrent-policy", flags.recurrent_policy, "what 'neap pretrain recurrent' wrote");
   app.add_option("--recurrent-explore", o.epsilon, "share of the choices that are tries")->check(CLI::Range(0.0, 1.0));

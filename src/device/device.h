@@ -12,6 +12,8 @@
 
 namespace neap {
 
+class ActivityLog;
+
 enum class DeviceKind : std::uint8_t { kNull, kCpu, kCuda };
 
 std::string_view name(DeviceKind kind);
@@ -70,6 +72,9 @@ class Device {
   virtual std::unique_ptr<Timer> make_timer();
   // Notes, without running it, what `launch` puts on the stream; null where a device gains nothing from that.
   virtual std::unique_ptr<Replay> capture(const std::function<void()>& /*launch*/) { return nullptr; }
+  // Of what runs on the device (device/activity.h). Null where there is none; `why` is then a line for people, or empty
+  // when the device needs none: its work is done when a call returns.
+  virtual ActivityLog* activities(std::string& /*why*/) { return nullptr; }
   // What the device's driver takes beside the arenas.
   virtual std::int64_t context_bytes() const { return 0; }
 };

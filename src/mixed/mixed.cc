@@ -27,6 +27,8 @@ constexpr std::array kProducts = {
     Product{"conv_grad_weight", 0b11, 0},
     Product{"conv_grad_data", 0b11, 0b1},
     Product{"linear_loss", 0b111, 0b10},
+    Product{"linear_gelu", 0b111, 0b11},
+    Product{"gelu_linear_grad", 0b111, 0b11},
     Product{"lstm_chunk", 0b111, 0},
     Product{"lstm_chunk_grad", 0b11100, 0},
     Product{"gru_chunk", 0b111, 0},

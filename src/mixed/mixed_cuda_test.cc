@@ -96,6 +96,23 @@ TEST(Bf16, Products) {
   check({.op = "matmul", .inputs = {f32({3, 16, 40}), f32({3, 40, 24})}}, false);
 }
 
+// By the library's epilogues, and by passes of ours where more is wanted.
+TEST(Bf16, GeluLayers) {
+  const Attrs more{{"more", std::int64_t{1}}};
+  for (const std::int64_t rows : {1, 40, 700}) {
+    check({.op = "linear_gelu", .inputs = {f32({rows, 64}), f32({48, 64}), f32({48})}}, false);
+    check({.op = "linear_gelu", .inputs = {f32({2, rows, 72}), f32({264, 72})}}, false);
+    for (const Attrs& attrs : {Attrs{}, more}) {
+      check({.op = "gelu_linear_grad",
+             .inputs = {f32({rows, 40}), f32({40, 72}), f32({rows, 72})},
+             .attrs = attrs,
+             .tolerance = 1.0 / 32,
+             .flows = {}},
+            false);
+    }
+  }
+}
+
 TEST(Bf16, Attention) {
   for (const std::int64_t length : {1, 16, 64, 100, 128, 200}) {
     for (const std::int64_t causal : {0, 1}) {
@@ -156,24 +173,37 @@ TEST(Bf16, BatchNorm) {
                  .tolerance = 1.0 / 32};
     check(c, true);
   }
-  const TensorType large = f32({5, 3, 3, 16});
-  const TensorType channels = f32({16});
-  const TensorType mask = {DType::kBits, {5, 3, 3, 16}};
-  for (const std::int64_t relu : {0, 1}) {
+  for (const std::int64_t c : {8, 16, 64, 72, 264}) {
+    const TensorType large = f32({5, 9, 9, c});
+    const TensorType channels = f32({c});
+    const TensorType mask = {DType::kBits, {5, 9, 9, c}};
+    for (const std::int64_t relu : {0, 1}) {
+      check({.op = "batch_norm_grad",
+             .inputs = {large, large, channels, channels, channels, mask, channels},
+             .attrs = {{"relu", relu}},
+             .tolerance = 1.0 / 32},
+            true);
+    }
+    // The gate by its sign.
     check({.op = "batch_norm_grad",
            .inputs = {large, large, channels, channels, channels, mask, channels},
-           .attrs = {{"relu", relu}},
-           .tolerance = 1.0 / 32},
+           .attrs = {{"relu", std::int64_t{1}}},
+           .tolerance = 1.0 / 32,
+           .absent = 5},
           true);
+    check({.op = "batch_stats", .inputs = {f32({700, c})}, .tolerance = 1.0 / 64}, true);
   }
-  check({.op = "batch_stats", .inputs = {f32({700, 24})}, .tolerance = 1.0 / 64}, true);
 }
 
 TEST(Bf16, MaxPool) {
-  check({.op = "max_pool",
-         .inputs = {f32({2, 9, 9, 16})},
-         .attrs = {{"kernel", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}}},
-        true);
+  for (const std::int64_t c : {12, 16}) {  // one by one, eight by eight
+    for (const std::int64_t stride : {1, 2, 3}) {
+      const Attrs attrs{{"kernel", Ints{3, 2}}, {"strides", Ints{stride, 2}}, {"pads", Ints{1, 1, 1, 0}}};
+      check({.op = "max_pool", .inputs = {f32({2, 9, 10, c})}, .attrs = attrs}, true);
+    }
+  }
+  const Attrs dilated{{"kernel", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"dilations", Ints{2, 2}}};
+  check({.op = "max_pool", .inputs = {f32({2, 9, 9, 16})}, .attrs = dilated}, true);
 }
 
 TEST(Bf16, LongSums) {

@@ -35,6 +35,8 @@ struct MergeRule {
   // Elements are read before any of the same place is written, so that a result may lie exactly where an operand of an
   // earlier call lay. Without it they may not touch at all.
   bool by_element = false;
+  // Output 0 of the first call is not written once another has joined it.
+  bool elides_first = false;
 };
 
 // In the order in which they are tried. Null in a program without CUDA.

@@ -7,16 +7,23 @@
 #include <set>
 
 #include "neap/error.h"
+#include "optimize/conv_rows.h"
+#include "optimize/feed_forward.h"
 #include "optimize/fuse_elementwise.h"
 #include "optimize/int8.h"
 #include "optimize/layout.h"
+#include "optimize/norm_gradient.h"
+#include "optimize/norm_rows.h"
+#include "optimize/product_rows.h"
 #include "optimize/sparse.h"
 #include "optimize/vocab_loss.h"
 
 namespace neap {
 namespace {
 
-constexpr std::array kAll = {kTiledVocabLoss, kInt8Products, kSparseLayers, kLayout, kFusedElementwise};
+// Groups of rows come before chains of elementwise ops, which take what is left; norms join groups that are there.
+constexpr std::array kAll = {kTiledVocabLoss, kInt8Products, kSparseLayers, kLayout,   kFeedForwardAgain, kFeedForward,
+                             kProductRows,    kNormRows,     kNormGradient, kConvRows, kFusedElementwise};
 
 std::string names() {
   std::string out;
@@ -60,7 +67,7 @@ std::vector<const Optimization*> chosen_optimizations(std::string_view text) {
     at = end + 1;
   }
   for (const Optimization& each : kAll) {
-    if ((wants_all && !each.is_lossy) || wanted.contains(each.name)) out.push_back(&each);
+    if ((wants_all && !each.is_lossy && !each.is_by_name) || wanted.contains(each.name)) out.push_back(&each);
   }
   return out;
 }

@@ -28,6 +28,7 @@ struct Optimization {
   double tolerance = 0;      // else: ||error|| / ||gradient|| of each parameter that it may cause
   bool is_for_cuda = false;  // what it puts in has kernels there
   bool is_lossy = false;     // results change by more than rounding: "adaptive" and "all" leave it out
+  bool is_by_name = false;   // costs time for bytes: "adaptive" and "all" leave it out, too
   // Not empty: it works on graphs of forward alone, and training refuses it with these words.
   std::string_view not_for_training = {};
   // The graph after it, or the same graph where there is nothing to do.
@@ -37,8 +38,8 @@ struct Optimization {
 // In the order in which they are applied.
 std::span<const Optimization> optimizations();
 
-// "adaptive" and "all": every one that is not lossy; "off": none; else names with commas between. UserError names what
-// is wrong.
+// "adaptive" and "all": every one that is not lossy or by name only; "off": none; else names with commas between.
+// UserError names what is wrong.
 std::vector<const Optimization*> chosen_optimizations(std::string_view text);
 
 // UserError when one of them is for inference alone.

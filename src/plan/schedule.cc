@@ -363,12 +363,15 @@ double ms_of(const Call& call, const Schedule& schedule, const Graph& graph, con
   return codec_ms(costs.codec, call.action, instance.level, graph.at(instance.root).type.elements());
 }
 
-bool can_spill(const Graph& graph, const std::vector<Window>& views, TensorId id) {
-  const Tensor& t = graph.at(id);
+bool can_leave(const Graph& graph, const std::vector<Window>& views, TensorId id) {
   for (const auto& result : graph.outputs) {
     if (views[result.second.index].root == id) return false;  // the host reads it when the step is over
   }
-  return t.producer && views[id.index].root == id && graph.at(t.producer).phase == Phase::kForward;
+  return graph.at(id).producer && views[id.index].root == id;
+}
+
+bool can_spill(const Graph& graph, const std::vector<Window>& views, TensorId id) {
+  return can_leave(graph, views, id) && graph.at(graph.at(id).producer).phase == Phase::kForward;
 }
 
 }  // namespace neap

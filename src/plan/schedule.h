@@ -48,7 +48,10 @@ void insert_calls(Schedule& schedule, std::vector<std::vector<Call>>& before, st
 // Of what a call takes, as the costs have it.
 double ms_of(const Call& call, const Schedule& schedule, const Graph& graph, const Costs& costs);
 
-// Tensors whose bytes a spill can move: made in forward, read in backward, whole.
+// Tensors whose bytes a transfer can move: made by a node, whole, and not for the host.
+bool can_leave(const Graph& graph, const std::vector<Window>& views, TensorId id);
+
+// Those that a spill moves from forward to backward: made in forward.
 bool can_spill(const Graph& graph, const std::vector<Window>& views, TensorId id);
 
 }  // namespace neap

@@ -18,10 +18,16 @@ class Spiller {
     for (std::size_t c = 0; c < s_.calls.size(); ++c) note(c);
   }
 
-  void run(const std::vector<Residency>& residency) {
+  void run(const Decisions& decisions) {
     for (std::size_t i = 0; i < uses_.size(); ++i) {
       const std::uint32_t tensor = s_.instances[i].root.index;
-      if (tensor < residency.size() && residency[tensor] == Residency::kSpill) spill(static_cast<std::int32_t>(i));
+      const bool is_spilled = tensor < decisions.residency.size() && decisions.residency[tensor] == Residency::kSpill;
+      if (!is_spilled) continue;
+      if (decisions.every_wait) {
+        spill_every_wait(static_cast<std::int32_t>(i));
+      } else {
+        spill(static_cast<std::int32_t>(i));
+      }
     }
     insert_calls(s_, before_, behind_);
   }
@@ -29,8 +35,10 @@ class Spiller {
  private:
   struct Uses {
     bool is_of_forward = false;  // forward's own run writes it
+    bool is_first = false;       // a run writes it that makes nothing again
     std::size_t last = 0;        // of forward
     std::vector<std::size_t> late;
+    std::vector<std::size_t> all;  // the run that writes it, then those that read it
   };
 
   Uses& uses_of(std::int32_t i) { return uses_[static_cast<std::size_t>(i)]; }
@@ -45,10 +53,14 @@ class Spiller {
       } else {
         uses_of(i).last = c;
       }
+      if (uses_of(i).all.empty() || uses_of(i).all.back() != c) uses_of(i).all.push_back(c);
     }
-    if (late) return;
     for (const std::int32_t i : call.outputs) {
-      if (i != kAbsent) uses_of(i) = {.is_of_forward = true, .last = c, .late = {}};
+      if (i == kAbsent) continue;
+      uses_of(i) = {.is_first = call.action == Action::kRun, .all = {c}};
+      if (late) continue;
+      uses_of(i).is_of_forward = true;
+      uses_of(i).last = c;
     }
   }
 
@@ -56,20 +68,54 @@ class Spiller {
     Uses& uses = uses_of(i);
     std::erase_if(uses.late, [&](std::size_t c) { return c < uses.last; });
     if (!uses.is_of_forward || uses.late.empty()) return;
+    const std::uint32_t slot = send(i, uses.last);
+    const std::int32_t back = fetch(i, slot, uses.late.front());
+    for (const std::size_t c : uses.late) std::replace(s_.calls[c].inputs.begin(), s_.calls[c].inputs.end(), i, back);
+    finish(i, back);
+  }
+
+  // Behind the uses before the first long wait it goes out, and comes in again behind each.
+  void spill_every_wait(std::int32_t i) {
+    const Uses& uses = uses_of(i);
+    if (!uses.is_first) return;
+    std::uint32_t slot = 0;
+    std::int32_t back = kAbsent;
+    for (std::size_t u = 1; u < uses.all.size(); ++u) {
+      const std::size_t c = uses.all[u];
+      if (c - uses.all[u - 1] > kLongWait) {
+        if (back == kAbsent) slot = send(i, uses.all[u - 1]);
+        back = fetch(i, slot, c);
+      }
+      if (back != kAbsent) std::replace(s_.calls[c].inputs.begin(), s_.calls[c].inputs.end(), i, back);
+    }
+    if (back != kAbsent) finish(i, back);
+  }
+
+  // Behind call c; the slot that it goes to.
+  std::uint32_t send(std::int32_t i, std::size_t c) {
     const TensorId id = s_.instances[static_cast<std::size_t>(i)].root;
     const auto slot = static_cast<std::uint32_t>(s_.slots.size());
     s_.slots.push_back(graph_.at(id).type.bytes());
     s_.slot_tensors.push_back(id);
+    for (const Action action : {Action::kSpillBegin, Action::kSpillWait}) {
+      behind_[c].push_back({.node = graph_.at(id).producer, .action = action, .slot = slot, .inputs = {i}});
+    }
+    return slot;
+  }
+
+  // Before call c; the instance that it comes in as.
+  std::int32_t fetch(std::int32_t i, std::uint32_t slot, std::size_t c) {
+    const TensorId id = s_.instances[static_cast<std::size_t>(i)].root;
     s_.instances.push_back({.root = id});
     const auto back = static_cast<std::int32_t>(s_.instances.size() - 1);
-    const NodeId producer = graph_.at(id).producer;
-    for (const Action action : {Action::kSpillBegin, Action::kSpillWait}) {
-      behind_[uses.last].push_back({.node = producer, .action = action, .slot = slot, .inputs = {i}});
-    }
     for (const Action action : {Action::kFetchBegin, Action::kFetchWait}) {
-      before_[uses.late.front()].push_back({.node = producer, .action = action, .slot = slot, .outputs = {back}});
+      before_[c].push_back({.node = graph_.at(id).producer, .action = action, .slot = slot, .outputs = {back}});
     }
-    for (const std::size_t c : uses.late) std::replace(s_.calls[c].inputs.begin(), s_.calls[c].inputs.end(), i, back);
+    return back;
+  }
+
+  void finish(std::int32_t i, std::int32_t back) {
+    const TensorId id = s_.instances[static_cast<std::size_t>(i)].root;
     if (s_.current[id.index] == i) s_.current[id.index] = back;
   }
 
@@ -85,9 +131,11 @@ class Spiller {
 void spill_saved(const Graph& graph, const std::vector<Window>& views, const Decisions& decisions, Schedule& schedule) {
   for (std::uint32_t i = 0; i < decisions.residency.size(); ++i) {
     const bool is_spilled = decisions.residency[i] == Residency::kSpill;
-    require(!is_spilled || can_spill(graph, views, {i}), "only whole tensors that forward makes are spilled");
+    const bool can = decisions.every_wait ? can_leave(graph, views, {i}) : can_spill(graph, views, {i});
+    require(!is_spilled || can,
+            "only whole tensors that nodes make are spilled, in backward only if every wait counts");
   }
-  Spiller(graph, schedule).run(decisions.residency);
+  Spiller(graph, schedule).run(decisions);
 }
 
 }  // namespace neap

@@ -26,7 +26,7 @@ class SavedForms {
     for (const Node& node : graph_.nodes) {
       if (node.phase != Phase::kForward || !node.op->cheap) continue;
       for (const TensorId id : node.outputs) {
-        if (read_[id.index] && graph_.at(id).type.bytes() >= kWorthwhile && comes_from_kept(node, id, out)) {
+        if (read_[id.index] && is_worthwhile(node, id) && comes_from_kept(node, id, out)) {
           out.residency[id.index] = Residency::kRecompute;
         }
       }
@@ -35,6 +35,16 @@ class SavedForms {
   }
 
  private:
+  // Beside products of bf16 every pass over memory counts: a norm that reads far more than it makes is not for free, and
+  // all that it makes is kept. A tensor that is only rounded takes far less time than what it is rounded for.
+  bool is_worthwhile(const Node& node, TensorId output) const {
+    const TensorType& made = graph_.at(node.outputs[0]).type;
+    std::int64_t read = 0;
+    for (const TensorId id : node.inputs) read += id ? graph_.at(id).type.bytes() : 0;
+    const bool is_free = made.dtype != DType::kBF16 || node.op->elementwise || 2 * read < 3 * made.bytes();
+    return is_free && graph_.at(output).type.bytes() >= kWorthwhile;
+  }
+
   bool comes_from_kept(const Node& node, TensorId output, const Decisions& so_far) const {
     if (is_view(graph_, node)) return false;
     for (const TensorId id : node.inputs) {

@@ -73,12 +73,16 @@ class Spreader {
     std::vector<double> clock;  // when each call starts
     std::vector<std::size_t> waits;
     double now = 0;
-    std::size_t first = schedule_.calls.size();  // no fetch goes before this call
+    std::size_t first = schedule_.calls.size();
+    std::vector<std::size_t> firsts;  // per fetch: it does not go before this call
     for (std::size_t c = 0; c < schedule_.calls.size(); ++c) {
       const Call& call = schedule_.calls[c];
       clock.push_back(now);
       now += ms(call);
-      if (call.action == Action::kFetchWait) waits.push_back(c);
+      if (call.action == Action::kFetchWait) {
+        waits.push_back(c);
+        firsts.push_back(first);
+      }
       if (call.action == Action::kSpillWait) first = c + 1;
     }
     if (waits.empty()) return;
@@ -91,15 +95,19 @@ class Spreader {
       const auto at = std::upper_bound(clock.begin(), clock.end(), must_end) - clock.begin();
       target[i] = std::clamp<std::size_t>(at == 0 ? 0 : static_cast<std::size_t>(at) - 1, 0, waits[i] - 1);
     }
-    hold_back(waits, target, first);
+    hold_back(waits, target, firsts);
     place(waits, target);
   }
 
-  void hold_back(const std::vector<std::size_t>& waits, std::vector<std::size_t>& target, std::size_t first) const {
+  void hold_back(const std::vector<std::size_t>& waits, std::vector<std::size_t>& target,
+                 const std::vector<std::size_t>& firsts) const {
     std::size_t oldest = 0;  // of those on their way
     std::int64_t in_flight = 0;
+    std::vector<std::size_t> free(schedule_.slots.size());  // behind the last fetch from each slot
     for (std::size_t i = 0; i < waits.size(); ++i) {
-      std::size_t earliest = std::max(first, i == 0 ? 0 : target[i - 1]);
+      std::size_t& slot_free = free[schedule_.calls[waits[i]].slot];
+      std::size_t earliest = std::max({firsts[i], slot_free, i == 0 ? 0 : target[i - 1]});
+      slot_free = waits[i] + 1;
       in_flight += bytes_of(schedule_.calls[waits[i]]);
       for (; oldest < i && in_flight - bytes_of(schedule_.calls[waits[i]]) > decisions_.flight_bytes; ++oldest) {
         in_flight -= bytes_of(schedule_.calls[waits[oldest]]);

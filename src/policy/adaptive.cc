@@ -209,14 +209,21 @@ std::optional<AdaptivePolicy::Proposal> AdaptivePolicy::propose(const Recompute&
 }
 
 std::optional<Plan> AdaptivePolicy::within(const PlanningProblem& problem, std::int64_t budget) const {
+  std::vector<Plan> plans = candidates(problem, budget);
+  return plans.empty() ? std::nullopt : std::optional(std::move(plans.front()));
+}
+
+std::vector<Plan> AdaptivePolicy::candidates(const PlanningProblem& problem, std::int64_t budget) const {
   const std::lock_guard lock(mutex_);
-  std::optional<Plan> recomputes = recomputing(problem, budget);
-  if (!has_more(problem) || agent_.reward().memory > 0) return recomputes;
-  const double ms = recomputes ? simulate(*recomputes, problem.costs, problem.link).ms : kNever;
+  std::vector<Plan> out;
+  if (std::optional<Plan> recomputes = recomputing(problem, budget)) out.push_back(std::move(*recomputes));
+  if (!has_more(problem) || agent_.reward().memory > 0) return out;
+  const double ms = out.empty() ? kNever : simulate(out.front(), problem.costs, problem.link).ms;
   std::optional<TimedPlan> both = joint_within(problem, budget, ms, may_spill_);
-  if (!both) return recomputes;
+  if (!both) return out;
   run_.clear();
-  return std::move(both->plan);
+  out.insert(out.begin(), std::move(both->plan));
+  return out;
 }
 
 std::optional<Plan> AdaptivePolicy::recomputing(const PlanningProblem& problem, std::int64_t budget) const {

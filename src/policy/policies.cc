@@ -66,6 +66,21 @@ std::optional<Plan> Policy::first(const PlanningProblem& problem, std::int64_t b
   return within(problem, budget);
 }
 
+std::vector<Plan> Policy::candidates(const PlanningProblem& problem, std::int64_t budget) const {
+  std::vector<Plan> out;
+  if (std::optional<Plan> plan = within(problem, budget)) out.push_back(std::move(*plan));
+  return out;
+}
+
+std::vector<Plan> plans_within(const Policy& policy, const PlanningProblem& problem,
+                               std::optional<std::int64_t> budget) {
+  const Policy& asked = budget || policy.is_for_no_budget() ? policy : store_all_policy();
+  std::vector<Plan> plans = asked.candidates(problem, budget.value_or(kNoBudget));
+  if (plans.empty()) plans.push_back(policy.smallest(problem));
+  for (Plan& plan : plans) plan = checked(std::move(plan), problem);
+  return plans;
+}
+
 Plan plan_within(const Policy& policy, const PlanningProblem& problem, std::optional<std::int64_t> budget) {
   const Policy& asked = budget || policy.is_for_no_budget() ? policy : store_all_policy();
   std::optional<Plan> plan = asked.within(problem, budget.value_or(kNoBudget));

@@ -44,6 +44,9 @@ class Policy {
   virtual Plan smallest(const PlanningProblem& problem) const = 0;
   // The fastest plan within the budget that this policy knows; none: not even its smallest fits.
   virtual std::optional<Plan> within(const PlanningProblem& problem, std::int64_t budget) const = 0;
+  // The same, and behind it plans of another kind that fit and may be faster in fact, whatever the simulator says.
+  // Empty: not even the smallest fits.
+  virtual std::vector<Plan> candidates(const PlanningProblem& problem, std::int64_t budget) const;
   // The plan to begin with, while times are guesses.
   virtual std::optional<Plan> first(const PlanningProblem& problem, std::int64_t budget) const;
   // first() is made in no time and is not what within() would give: to be used while that is being made.
@@ -70,6 +73,10 @@ std::shared_ptr<const Policy> make_policy(std::string_view name, const Checkpoin
 
 // The plan for a budget (none: store-all): a valid one, or the smallest where nothing fits.
 Plan plan_within(const Policy& policy, const PlanningProblem& problem, std::optional<std::int64_t> budget);
+
+// The same with its rivals behind it.
+std::vector<Plan> plans_within(const Policy& policy, const PlanningProblem& problem,
+                               std::optional<std::int64_t> budget);
 
 // The same for the first plan of a run.
 Plan first_plan(const Policy& policy, const PlanningProblem& problem, std::int64_t budget);

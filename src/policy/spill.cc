@@ -6,6 +6,7 @@
 #include "graph/op.h"
 #include "plan/schedule.h"
 #include "plan/simulate.h"
+#include "plan/spills.h"
 
 namespace neap {
 namespace {
@@ -59,6 +60,57 @@ std::vector<bool> find_parts(const Graph& graph, const std::vector<Window>& view
 
 }  // namespace
 
+namespace {
+
+// The longest wait of each tensor between two uses, or between its first run and a use.
+std::vector<std::pair<Tick, TensorId>> longest_waits(const Schedule& schedule) {
+  std::vector<Tick> last(schedule.instances.size());
+  std::vector<Tick> longest(schedule.instances.size());
+  std::vector<bool> is_first(schedule.instances.size());
+  for (Tick t = 0; t < schedule.calls.size(); ++t) {
+    const Call& call = schedule.calls[t];
+    for (const std::int32_t i : call.inputs) {
+      if (i == kAbsent) continue;
+      const auto at = static_cast<std::size_t>(i);
+      longest[at] = std::max(longest[at], t - last[at]);
+      last[at] = t;
+    }
+    for (const std::int32_t i : call.outputs) {
+      if (i == kAbsent) continue;
+      last[static_cast<std::size_t>(i)] = t;
+      longest[static_cast<std::size_t>(i)] = 0;
+      is_first[static_cast<std::size_t>(i)] = call.action == Action::kRun;
+    }
+  }
+  std::vector<std::pair<Tick, TensorId>> out;
+  for (std::size_t i = 0; i < longest.size(); ++i) {
+    if (is_first[i] && longest[i] > kLongWait) out.emplace_back(longest[i], schedule.instances[i].root);
+  }
+  return out;
+}
+
+// Those with the longest wait first.
+std::vector<TensorId> by_wait(std::vector<std::pair<Tick, TensorId>> found) {
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<TensorId> order;
+  for (const auto& [wait, id] : found) order.push_back(id);
+  return order;
+}
+
+// For Decisions::every_wait.
+std::vector<TensorId> every_wait_order(const Graph& graph, const Costs& costs, const Decisions& base) {
+  const std::vector<Window> views = find_views(graph);
+  const std::vector<bool> is_part = find_parts(graph, views);
+  auto found = longest_waits(make_schedule(graph, views, base, costs));
+  std::erase_if(found, [&](const auto& each) {
+    const TensorId id = each.second;
+    return is_part[id.index] || !can_leave(graph, views, id) || graph.at(id).type.bytes() < kWorthwhile;
+  });
+  return by_wait(std::move(found));
+}
+
+}  // namespace
+
 std::vector<TensorId> spill_order(const Graph& graph, const Costs& costs, const Decisions& base) {
   const std::vector<Window> views = find_views(graph);
   const std::vector<bool> is_part = find_parts(graph, views);
@@ -71,10 +123,7 @@ std::vector<TensorId> spill_order(const Graph& graph, const Costs& costs, const 
     if (!can_spill(graph, views, id) || graph.at(id).type.bytes() < kWorthwhile) continue;
     found.emplace_back(waits[i].first_backward - waits[i].last_forward, id);
   }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<TensorId> order;
-  for (const auto& [wait, id] : found) order.push_back(id);
-  return order;
+  return by_wait(std::move(found));
 }
 
 Decisions spill_first(Decisions base, const Graph& graph, const std::vector<TensorId>& order, std::size_t count,
@@ -90,7 +139,8 @@ SpillSearch::SpillSearch(const PlanningProblem& problem, Decisions base)
     : p_(problem),
       base_(std::move(base)),
       views_(find_views(problem.graph)),
-      order_(spill_order(problem.graph, problem.costs, base_)) {
+      order_(spill_order(problem.graph, problem.costs, base_)),
+      every_order_(every_wait_order(problem.graph, problem.costs, base_)) {
   base_.levels = levels_of(problem);
 }
 
@@ -100,19 +150,26 @@ std::int64_t SpillSearch::stored_bytes(TensorId id) const {
   return level == precision::Level::kFp32 ? type.bytes() : precision::encoded_bytes(level, type.elements());
 }
 
-Decisions SpillSearch::decisions(std::size_t count, std::int64_t flight, bool early) const {
-  Decisions out = spill_first(base_, p_.graph, order_, count, flight, p_.link);
-  out.early_updates = early;
+Decisions SpillSearch::decisions(std::size_t count, std::int64_t flight, Way way) const {
+  Decisions out = spill_first(base_, p_.graph, order(way), count, flight, p_.link);
+  out.early_updates = way.early;
+  out.every_wait = way.every_wait;
   return out;
 }
 
-Plan SpillSearch::smallest() const { return plan_of(p_, decisions(order_.size(), 0, true)); }
+Plan SpillSearch::smallest() const {
+  Plan once = plan_of(p_, decisions(order_.size(), 0, {.early = true, .every_wait = false}));
+  if (p_.levels != nullptr) return once;  // rounded tensors leave between forward and backward only
+  Plan always = plan_of(p_, decisions(every_order_.size(), 0, {.early = true, .every_wait = true}));
+  return always.peak_bytes < once.peak_bytes ? always : once;
+}
 
 std::optional<TimedPlan> SpillSearch::fastest(std::int64_t budget) const {
   std::optional<TimedPlan> best;
-  for (const bool early : {false, true}) {
+  for (const Way way : kWays) {
+    if (way.every_wait && p_.levels != nullptr) break;
     for (const std::int64_t flight : kFlights) {
-      std::optional<Plan> plan = plan_with(flight, early, budget);
+      std::optional<Plan> plan = plan_with(flight, way, budget);
       if (!plan) continue;
       const double ms = simulate(*plan, p_.costs, p_.link).ms;
       if (!best || ms < best->ms) best = TimedPlan{std::move(*plan), ms};
@@ -123,12 +180,12 @@ std::optional<TimedPlan> SpillSearch::fastest(std::int64_t budget) const {
 }
 
 // Spilling the fewest of the order with so much on its way; none: too much stays, or the disk has no room.
-std::optional<Plan> SpillSearch::plan_with(std::int64_t flight, bool early, std::int64_t budget) const {
+std::optional<Plan> SpillSearch::plan_with(std::int64_t flight, Way way, std::int64_t budget) const {
   constexpr int kMisses = 8;  // packing is a hair above the bound, or the state lies elsewhere than reckoned
-  std::size_t count = fewest(flight, early, budget);
-  for (int miss = 0; miss < kMisses && count <= order_.size(); ++miss, ++count) {
-    if (!has_room(count, early)) return std::nullopt;
-    Plan plan = plan_of(p_, decisions(count, flight, early));
+  std::size_t count = fewest(flight, way, budget);
+  for (int miss = 0; miss < kMisses && count <= order(way).size(); ++miss, ++count) {
+    if (!has_room(count, way)) return std::nullopt;
+    Plan plan = plan_of(p_, decisions(count, flight, way));
     if (plan.peak_bytes <= budget) return plan;
   }
   return std::nullopt;
@@ -136,14 +193,15 @@ std::optional<Plan> SpillSearch::plan_with(std::int64_t flight, bool early, std:
 
 // By live bytes alone, without packing. More than there are: none does. More spilled is not always less at the peak, so
 // what this says is planned before it is believed.
-std::size_t SpillSearch::fewest(std::int64_t flight, bool early, std::int64_t budget) const {
+std::size_t SpillSearch::fewest(std::int64_t flight, Way way, std::int64_t budget) const {
   std::size_t low = 0;
-  std::size_t high = order_.size() + 1;
+  const std::size_t all = order(way).size();
+  std::size_t high = all + 1;
   while (low < high) {
     const std::size_t count = low + (high - low) / 2;
-    const bool fits = count <= order_.size() &&
-                      footprint(p_.graph, views_, p_.costs, decisions(count, flight, early)).bytes <= budget;
-    if (count > order_.size() || fits) {
+    const bool fits =
+        count <= all && footprint(p_.graph, views_, p_.costs, decisions(count, flight, way)).bytes <= budget;
+    if (count > all || fits) {
       high = count;
     } else {
       low = count + 1;
@@ -153,11 +211,11 @@ std::size_t SpillSearch::fewest(std::int64_t flight, bool early, std::int64_t bu
 }
 
 // Plans whose step cannot be run again keep two copies of what they spill.
-bool SpillSearch::has_room(std::size_t count, bool early) const {
+bool SpillSearch::has_room(std::size_t count, Way way) const {
   if (p_.link.room_bytes < 0) return true;
   std::int64_t bytes = 0;
-  for (std::size_t i = 0; i < count; ++i) bytes += align_up(stored_bytes(order_[i]), kPage);
-  return bytes * (early ? 2 : 1) <= p_.link.room_bytes;
+  for (std::size_t i = 0; i < count; ++i) bytes += align_up(stored_bytes(order(way)[i]), kPage);
+  return bytes * (way.early ? 2 : 1) <= p_.link.room_bytes;
 }
 
 std::optional<TimedPlan> spilled_anew(const PlanningProblem& problem, const Plan& plan, std::int64_t budget) {

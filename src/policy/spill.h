@@ -27,20 +27,30 @@ class SpillSearch {
 
   // The fastest within the budget. Plans whose step can be run again when spilled bytes are lost come first.
   std::optional<TimedPlan> fastest(std::int64_t budget) const;
-  // Everything that can leave does, one transfer at a time, and weights change early.
+  // Everything that can leave does, one transfer at a time, also within forward or backward if that helps, and
+  // weights change early.
   Plan smallest() const;
 
  private:
-  Decisions decisions(std::size_t count, std::int64_t flight, bool early) const;
-  std::optional<Plan> plan_with(std::int64_t flight, bool early, std::int64_t budget) const;
-  std::size_t fewest(std::int64_t flight, bool early, std::int64_t budget) const;
-  bool has_room(std::size_t count, bool early) const;
+  // From the one that gives the most for safety and speed to the one that takes the fewest bytes.
+  struct Way {
+    bool early = false;       // Decisions::early_updates
+    bool every_wait = false;  // Decisions::every_wait
+  };
+  static constexpr Way kWays[] = {{false, false}, {true, false}, {true, true}};
+
+  Decisions decisions(std::size_t count, std::int64_t flight, Way way) const;
+  std::optional<Plan> plan_with(std::int64_t flight, Way way, std::int64_t budget) const;
+  std::size_t fewest(std::int64_t flight, Way way, std::int64_t budget) const;
+  bool has_room(std::size_t count, Way way) const;
+  const std::vector<TensorId>& order(Way way) const { return way.every_wait ? every_order_ : order_; }
   std::int64_t stored_bytes(TensorId id) const;  // outside of the arena
 
   const PlanningProblem& p_;
   Decisions base_;
   std::vector<Window> views_;
   std::vector<TensorId> order_;
+  std::vector<TensorId> every_order_;  // where every wait counts
 };
 
 // The calls of `plan`, in its order, with transfers chosen and placed anew for what the link is known to be by now.

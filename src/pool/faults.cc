@@ -37,6 +37,7 @@ std::shared_ptr<SpillFaults> parse_spill_faults(const std::string& text) {
                               : kind == "fail-read"    ? &out->fail_read
                               : kind == "corrupt-read" ? &out->corrupt_read
                               : kind == "slow"         ? &out->slow_from
+                              : kind == "fail-growth"  ? &out->fail_growth
                                                        : nullptr;
   if (place == nullptr) throw UserError(fmt::format("--spill-fault '{}': there is no such fault", text));
   *place = number_in(value, text);

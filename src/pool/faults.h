@@ -18,12 +18,16 @@ struct SpillFaults {
   // From this transfer on everything takes ten times as long; 0: never.
   std::int64_t slow_from = 0;
 
+  // From this growth of the arena on the device has no more memory; 0: it has. Not of the store, but told the same way.
+  std::int64_t fail_growth = 0;
+
   std::int64_t writes = 0;  // so far
   std::int64_t reads = 0;
+  std::int64_t growths = 0;
 };
 
-// "fail-write:3", "fail-read:3", "corrupt-read:3", "full:8MiB", "full:8MiB@20", "slow:40"; null for an empty text.
-// UserError for anything else.
+// "fail-write:3", "fail-read:3", "corrupt-read:3", "full:8MiB", "full:8MiB@20", "slow:40", "fail-growth:1"; null for
+// an empty text. UserError for anything else.
 std::shared_ptr<SpillFaults> parse_spill_faults(const std::string& text);
 
 }  // namespace neap

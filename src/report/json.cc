@@ -53,6 +53,9 @@ Json to_json(const StepReport& r) {
               {"spilled_bytes", r.spilled_bytes},
               {"transfer_ms", r.transfer_ms},
               {"stalled_ms", r.stalled_ms},
+              {"link_busy_ms", r.link_busy_ms},
+              {"compute_busy_ms", r.compute_busy_ms},
+              {"overlap_ms", r.overlap_ms},
               {"compute_ms", r.compute_ms},
               {"recomputed_ms", r.recomputed_ms},
               {"predicted_ms", r.predicted_ms},
@@ -93,9 +96,14 @@ Json to_json(const TuningReport& r) {
                       {"bandwidth", p.bandwidth},
                       {"transferred_bytes", p.transferred_bytes}});
   }
+  Json loops = Json::array();
+  for (const TuningReport::Loop& l : r.loops) {
+    loops.push_back({{"call", l.name}, {"factor", l.factor}, {"factors", l.factors}, {"ms", l.ms}});
+  }
   return {{"trials", r.trials},           {"adopted", r.adopted},     {"changes", r.changes},
           {"drifts", r.drifts},           {"overruled", r.overruled}, {"spent_ms", r.spent_ms},
-          {"spent_share", r.spent_share}, {"rejected", r.rejected},   {"subgraphs", std::move(pieces)}};
+          {"spent_share", r.spent_share}, {"rejected", r.rejected},   {"subgraphs", std::move(pieces)},
+          {"loops", std::move(loops)}};
 }
 
 }  // namespace
@@ -122,6 +130,7 @@ Json to_json(const Summary& s) {
           {"steps", s.steps},
           {"batch", s.batch},
           {"accumulate", s.parts},
+          {"split", s.split},
           {"budget_bytes", optional_bytes(s.budget_bytes)},
           {"peak_bytes", s.peak_bytes},
           {"store_all_bytes", s.store_all_bytes},
@@ -130,6 +139,10 @@ Json to_json(const Summary& s) {
           {"violations", s.violations},
           {"median_step_ms", s.median_step_ms},
           {"predicted_step_ms", s.predicted_step_ms},
+          {"link_busy_ms", s.link_busy_ms},
+          {"compute_busy_ms", s.compute_busy_ms},
+          {"overlap_ms", s.overlap_ms},
+          {"busy_source", s.busy_source},
           {"steering_share", s.steering_share},
           {"steering_bytes", s.steering_bytes},
           {"rss_peak_bytes", s.rss_peak_bytes},
@@ -186,6 +199,11 @@ Json to_json(const LayerReport& r) {
           {"saved_bytes", r.saved_bytes},
           {"parameter_bytes", r.parameter_bytes},
           {"bound", r.bound}};
+}
+
+Json to_json(const KernelReport& r) {
+  return {{"kernel", r.kernel}, {"node", r.node}, {"op", r.op},
+          {"layer", r.layer},   {"ms", r.ms},     {"launches", r.launches}};
 }
 
 Json to_json(const EvalReport& r) {

@@ -13,6 +13,7 @@ Json to_json(const StepReport& report);
 Json to_json(const Summary& summary);
 Json to_json(const PlanReport& report);
 Json to_json(const LayerReport& report);
+Json to_json(const KernelReport& report);
 Json to_json(const EvalReport& report);
 
 }  // namespace neap

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "core/bytes.h"
@@ -279,8 +278,6 @@ void Executor::transfer(const Launch& l) {
   }
 }
 
-void Executor::record() { times_.resize(launches_.size()); }
-
 void Executor::run() {
   if (!times_.empty()) return run_recorded();
 #ifdef NEAP_CHECKED
@@ -359,8 +356,10 @@ void Executor::capture_step() {
       for (const MergedCalls& piece : merged_) {
         done_ = piece.calls.back();
         if (done_ < first || done_ >= last) continue;
+        tag(done_);
         piece.run ? piece.run(device_.stream()) : launch(launches_[done_]);
       }
+      tag(Activity::kNoTag);
     }));
   };
   is_capturing_ = true;
@@ -373,63 +372,6 @@ void Executor::capture_step() {
     throw;
   }
   is_capturing_ = false;
-}
-
-namespace {
-
-// When each instruction ran; what is checked around it does not count.
-class Recorder {
- public:
-  Recorder(std::vector<InstructionTime>& times, Device& device, Checks* checks)
-      : times_(times), device_(device), checks_(checks) {}
-  void before(std::size_t i) {
-    if (checks_ != nullptr) checks_->before(i);
-    times_[i].begun_ns = now();
-  }
-  void after(std::size_t i) {
-    device_.synchronise();
-    times_[i].ended_ns = now();
-    if (checks_ != nullptr) checks_->after(i);
-  }
-
- private:
-  static std::int64_t now() {
-    return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
-  }
-  std::vector<InstructionTime>& times_;
-  Device& device_;
-  Checks* checks_;
-};
-
-// Marks around each instruction on the device's own clock, so that nothing waits for it.
-class Marker {
- public:
-  Marker(Timer& timer, Checks* checks) : timer_(timer), checks_(checks) {}
-  void before(std::size_t i) {
-    if (checks_ != nullptr) checks_->before(i);
-    timer_.mark();
-  }
-  void after(std::size_t i) {
-    timer_.mark();
-    if (checks_ != nullptr) checks_->after(i);
-  }
-
- private:
-  Timer& timer_;
-  Checks* checks_;
-};
-
-}  // namespace
-
-void Executor::run_recorded() { run_with(Recorder(times_, device_, checks_.get())); }
-
-void Executor::run_timed(std::vector<double>& ms) {
-  const auto timer = device_.make_timer();
-  run_with(Marker(*timer, checks_.get()));
-  std::vector<double> between;
-  timer->read(between);
-  ms.clear();
-  for (std::size_t i = 0; i < between.size(); i += 2) ms.push_back(between[i]);
 }
 
 std::byte* Executor::at(TensorId id) const {

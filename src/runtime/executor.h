@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "device/activity.h"
 #include "device/device.h"
 #include "device/geared_kernel.h"
 #include "plan/plan.h"
@@ -67,9 +68,16 @@ class Executor {
   // A whole step, and the same of it.
   std::vector<Rehearsed> run_noted(bool has_sums = false);
 
-  // From now on run() notes when each instruction ran; of the last step.
-  void record();
+  // The same as the device's log of activities says, where it has one: what kernels took, without the gaps between
+  // them. The line returned says why it has none, if there is anything to say.
+  std::string run_sampled(std::vector<double>& ms);
+
+  // From now on run() notes when each instruction ran; of the last step. Where the device has a log of activities the
+  // step runs as always; else one instruction at a time, and the line returned says why, if there is anything to say.
+  std::string record();
   std::span<const InstructionTime> times() const { return times_; }  // empty: not recorded
+  // Of the last step that was recorded or sampled; tags are instructions. Empty: there is no log.
+  std::span<const Activity> activities() const { return activities_; }
   const Program& program() const { return program_; }
   const Plan& plan() const { return plan_; }
   const SpillStore* store() const { return store_; }
@@ -154,6 +162,12 @@ class Executor {
   void note_results(bool has_sums, std::vector<Rehearsed>& out) const;
   void launch_without_change(const Launch& launch);
   void run_recorded();
+  void run_logged();
+  void launch_tagged();
+  void place_times();
+  void tag(std::size_t instruction) {
+    if (log_ != nullptr) log_->tag(static_cast<std::uint32_t>(instruction));
+  }
   bool run_again();
   void capture_step();
   void find_merged();
@@ -170,6 +184,8 @@ class Executor {
   GearSource* gears_ = nullptr;
   std::unordered_map<std::uint32_t, std::byte*> homes_;
   std::vector<InstructionTime> times_;
+  ActivityLog* log_ = nullptr;  // null: nobody looks
+  std::vector<Activity> activities_;
   std::int64_t peak_ = 0;
   std::size_t first_change_ = SIZE_MAX;  // the first instruction that changes state
   precision::CodecKey key_;

@@ -26,7 +26,8 @@ Range range_of(const std::byte* at, const TensorType& type) {
   return {at, type.bytes(), type.bytes() / elements};
 }
 
-Touched touched_by(const BoundCall& c) {
+// From output `first` on: those before are not written.
+Touched touched_by(const BoundCall& c, std::size_t first = 0) {
   Touched out;
   for (std::size_t i = 0; i < c.call.inputs.size() && i < c.buffers.inputs.size(); ++i) {
     if (!c.call.has(i) || c.buffers.inputs[i] == nullptr) continue;
@@ -35,7 +36,7 @@ Touched touched_by(const BoundCall& c) {
     const bool is_changed = std::find(changed.begin(), changed.end(), i) != changed.end();
     (is_changed ? out.writes : out.reads).push_back(range);
   }
-  for (std::size_t i = 0; i < c.call.outputs.size() && i < c.buffers.outputs.size(); ++i) {
+  for (std::size_t i = first; i < c.call.outputs.size() && i < c.buffers.outputs.size(); ++i) {
     if (c.buffers.outputs[i] != nullptr) out.writes.push_back(range_of(c.buffers.outputs[i], c.call.outputs[i]));
   }
   if (c.buffers.workspace != nullptr) out.writes.push_back({c.buffers.workspace, c.workspace_bytes, 0});
@@ -99,12 +100,11 @@ class Merging {
         if (rule.at == MergeRule::At::kLast && !all_may_swap(group, other, k)) return false;
       }
     }
-    for (const std::size_t member : group) {
-      const bool is_apart =
-          rule.by_element ? may_share(touched_[member], touched_[next]) : may_swap(touched_[member], touched_[next]);
-      if (!is_apart) return false;
-    }
-    return true;
+    return std::all_of(group.begin(), group.end(), [&](std::size_t member) {
+      const bool is_elided = rule.elides_first && member == group.front();
+      const Touched own = is_elided ? touched_by(*calls_[member], 1) : touched_[member];
+      return rule.by_element ? may_share(own, touched_[next]) : may_swap(own, touched_[next]);
+    });
   }
 
   // Calls in front of place k move behind it.

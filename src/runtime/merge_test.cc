@@ -72,6 +72,20 @@ TEST(MergeCalls, AChainMayWriteJustWhereItRead) {
   EXPECT_EQ(beside.merged(kChain), (Groups{{0}, {1}}));
 }
 
+TEST(MergeCalls, WhatIsNotWrittenAnyMoreIsInNobodysWay) {
+  Step step;
+  step.add(0, 2, 4);
+  step.add(4, 6, 5);  // half over what the first would have written
+  EXPECT_EQ(step.merged(kChain), (Groups{{0}, {1}}));
+  MergeRule elides = kChain;
+  elides.elides_first = true;
+  EXPECT_EQ(step.merged(elides), (Groups{{0, 1}}));
+  Step reads;
+  reads.add(0, 2, 4);
+  reads.add(4, 6, 1);  // half over what the first reads
+  EXPECT_EQ(reads.merged(elides), (Groups{{0}, {1}}));
+}
+
 TEST(MergeCalls, MovesAcrossOthersThatDoNotMind) {
   Step step;
   step.add(0, 2, 4);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "core/bytes.h"
 #include "graph/op.h"
@@ -12,7 +13,7 @@
 namespace neap {
 namespace {
 
-enum Track : int { kStepTrack = 1, kCallTrack, kTransferTrack };
+enum Track : int { kStepTrack = 1, kCallTrack, kTransferTrack, kKernelTrack };
 
 std::string_view name_of(Phase phase) {
   return phase == Phase::kForward ? "forward" : phase == Phase::kBackward ? "backward" : "update";
@@ -100,6 +101,8 @@ Stay stay_of(std::size_t index, const Plan& plan, const Graph& graph, const Uses
                                     index, b.offset, b.bytes, name(b.kind), json_string(tensor), users)}};
 }
 
+constexpr std::uint32_t kNoSlot = UINT32_MAX;
+
 std::vector<std::int64_t> live_bytes(const Plan& plan) {
   std::vector<std::int64_t> out(plan.instructions.size() + 1);
   for (const Block& b : plan.blocks) {
@@ -122,6 +125,8 @@ struct Tracer::Picture {
                              : is_codec(in.action) ? codec_event(in, graph)
                              : is_wait             ? wait_event(in, plan, graph)
                                                    : Event{});
+      const bool begins = in.action == Action::kSpillBegin || in.action == Action::kFetchBegin;
+      begun_slots.push_back(begins ? in.slot.index : kNoSlot);
     }
     const std::vector<Uses> uses = uses_of(plan, graph);
     for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
@@ -135,7 +140,8 @@ struct Tracer::Picture {
     }
   }
 
-  std::vector<Event> instructions;  // without a name: not shown
+  std::vector<Event> instructions;         // without a name: not shown
+  std::vector<std::uint32_t> begun_slots;  // that an instruction begins a transfer of; or kNoSlot
   std::vector<Stay> stays;
   std::vector<Event> slots;
   std::vector<std::int64_t> live;  // per instruction
@@ -146,24 +152,31 @@ struct Tracer::Step {
   std::shared_ptr<const Picture> picture;
   std::vector<InstructionTime> times;
   std::vector<SlotTimes> transfers;
+  std::vector<Activity> activities;  // empty: the device has no log
+
+  std::int64_t begin_ns() const { return activities.empty() ? times.front().begun_ns : activities.front().begun_ns; }
+  std::int64_t end_ns() const {
+    std::int64_t out = times.back().ended_ns;
+    for (const Activity& a : activities) out = std::max(out, a.ended_ns);
+    return out;
+  }
 
   void show(Trace& trace) const {
-    const std::int64_t begin = times.front().begun_ns;
-    const std::int64_t end = times.back().ended_ns;
+    const std::int64_t end = end_ns();
     trace.span({.track = kStepTrack,
-                .begin_ns = begin,
+                .begin_ns = begin_ns(),
                 .end_ns = end,
                 .name = fmt::format("step {}", number),
-                .category = "step"});
+                .category = "step"},
+               busy_args());
     show_calls(trace);
-    for (std::size_t s = 0; s < transfers.size(); ++s) {
-      show_transfer(trace, s, "spill", transfers[s].write);
-      show_transfer(trace, s, "fetch", transfers[s].read);
-    }
+    show_transfers(trace);
+    show_kernels(trace);
     for (const Stay& stay : picture->stays) {
+      const std::int64_t from = times[stay.lower].begun_ns;
       trace.stay({.track = kCallTrack,
-                  .begin_ns = times[stay.lower].begun_ns,
-                  .end_ns = stay.upper < times.size() ? times[stay.upper].begun_ns : end,
+                  .begin_ns = from,
+                  .end_ns = std::max(from, stay.upper < times.size() ? times[stay.upper].begun_ns : end),
                   .name = stay.event.name,
                   .category = stay.event.category},
                  stay.offset, stay.event.args);
@@ -173,19 +186,73 @@ struct Tracer::Step {
  private:
   void show_calls(Trace& trace) const {
     std::int64_t shown = -1;
+    std::int64_t now = 0;
     for (std::size_t t = 0; t < times.size(); ++t) {
+      now = std::max(now, times[t].begun_ns);
       if (picture->live[t] != shown) {
         shown = picture->live[t];
-        trace.counter("arena", times[t].begun_ns, "live bytes", shown);
+        trace.counter("arena", now, "live bytes", shown);
       }
       const Event& event = picture->instructions[t];
-      if (event.name.empty()) continue;
+      const bool is_idle = !activities.empty() && times[t].begun_ns == times[t].ended_ns;
+      if (event.name.empty() || is_idle) continue;
       trace.span({.track = kCallTrack,
                   .begin_ns = times[t].begun_ns,
                   .end_ns = times[t].ended_ns,
                   .name = event.name,
                   .category = event.category},
                  event.args);
+    }
+  }
+
+  std::string busy_args() const {
+    if (activities.empty()) return {};
+    const Busy busy = busy_of(activities);
+    return fmt::format(R"({{"link_busy_ms":{:.3f},"compute_busy_ms":{:.3f},"overlap_ms":{:.3f}}})", busy.link_ms,
+                       busy.compute_ms, busy.overlap_ms);
+  }
+
+  // With a log they are on the same clock as the kernels.
+  void show_transfers(Trace& trace) const {
+    for (std::size_t s = 0; activities.empty() && s < transfers.size(); ++s) {
+      show_transfer(trace, s, "spill", transfers[s].write);
+      show_transfer(trace, s, "fetch", transfers[s].read);
+    }
+    for (const Activity& a : activities) {
+      if (!is_on_link(a.kind)) continue;
+      const std::uint32_t slot = a.tag < picture->begun_slots.size() ? picture->begun_slots[a.tag] : kNoSlot;
+      const bool is_out = a.kind == ActivityKind::kCopyOut;
+      if (slot < transfers.size()) {
+        const TransferTime& waited = is_out ? transfers[slot].write : transfers[slot].read;
+        show_transfer(
+            trace, slot, is_out ? "spill" : "fetch",
+            {.asked_ns = a.begun_ns, .begun_ns = a.begun_ns, .ended_ns = a.ended_ns, .stalled_ns = waited.stalled_ns});
+        continue;
+      }
+      trace.span({.track = kTransferTrack,
+                  .begin_ns = a.begun_ns,
+                  .end_ns = a.ended_ns,
+                  .name = is_out ? "to the host" : "to the device",
+                  .category = "copy"},
+                 fmt::format(R"({{"bytes":{}}})", a.bytes));
+    }
+  }
+
+  // A row a stream.
+  void show_kernels(Trace& trace) const {
+    for (const Activity& a : activities) {
+      if (is_on_link(a.kind)) continue;
+      const std::string name = a.kind == ActivityKind::kKernel ? readable_kernel(a.name)
+                               : a.kind == ActivityKind::kFill ? "fill"
+                                                               : "copy";
+      const bool is_known = a.tag < picture->instructions.size();
+      trace.span({.track = kKernelTrack + static_cast<int>(a.stream),
+                  .begin_ns = a.begun_ns,
+                  .end_ns = a.ended_ns,
+                  .name = name,
+                  .category = "kernel"},
+                 fmt::format(R"({{"call":{},"stream":{}}})",
+                             json_string(is_known ? picture->instructions[a.tag].name : ""), a.stream));
     }
   }
 
@@ -207,10 +274,10 @@ struct Tracer::Step {
 Tracer::Tracer() = default;
 Tracer::~Tracer() = default;
 
-void Tracer::before(Executor& executor) {
-  if (!executor.times().empty()) return;
-  executor.record();
+std::string Tracer::before(Executor& executor) {
+  if (!executor.times().empty()) return {};
   pictures_[&executor] = std::make_shared<const Picture>(executor);  // one that lay there before is gone
+  return executor.record();
 }
 
 void Tracer::after(const Executor& executor, std::int64_t step) {
@@ -220,6 +287,7 @@ void Tracer::after(const Executor& executor, std::int64_t step) {
   added.number = step;
   added.picture = pictures_.at(&executor);
   added.times.assign(executor.times().begin(), executor.times().end());
+  added.activities.assign(executor.activities().begin(), executor.activities().end());
   if (executor.store() != nullptr) {
     const auto transfers = executor.store()->times();
     added.transfers.assign(transfers.begin(), transfers.end());
@@ -231,6 +299,15 @@ void Tracer::write(const std::filesystem::path& path) const {
   trace.name_track(kStepTrack, "steps");
   trace.name_track(kCallTrack, "calls");
   trace.name_track(kTransferTrack, "transfers");
+  std::set<std::uint32_t> streams;
+  for (const Step& step : steps_) {
+    for (const Activity& a : step.activities) {
+      if (!is_on_link(a.kind)) streams.insert(a.stream);
+    }
+  }
+  for (const std::uint32_t stream : streams) {
+    trace.name_track(kKernelTrack + static_cast<int>(stream), fmt::format("kernels, stream {}", stream));
+  }
   for (const Step& step : steps_) step.show(trace);
   trace.write(path);
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/executor.h"
@@ -18,8 +19,8 @@ class Tracer {
   ~Tracer();
 
   // Around each step. The executor may be another one every time. What is noted then are times; nothing is formatted
-  // until the end.
-  void before(Executor& executor);
+  // until the end. What before() returns is for people: why a trace shows less than it could; empty: it does not.
+  std::string before(Executor& executor);
   void after(const Executor& executor, std::int64_t step);
 
   // UserError when the file cannot be written.

@@ -53,21 +53,30 @@ std::vector<std::string> advise_on_bytes(const AdviceProblem& a) {
 
 namespace {
 
-// In how many parts the batch would fit, if in any.
-std::optional<std::string> advise_on_parts(const std::shared_ptr<const Model>& model, TrainOptions options,
-                                           std::int64_t budget) {
-  if (options.accumulate != 1) return std::nullopt;
-  options.accumulate = 0;
+// In how many parts the batch would fit, if in any; `field` is one of the two ways to cut it.
+std::optional<std::int64_t> parts_that_fit(const std::shared_ptr<const Model>& model, TrainOptions options,
+                                           std::int64_t TrainOptions::*field, std::int64_t budget) {
+  if (options.*field != 1) return std::nullopt;
+  options.*field = 0;
   options.budget = std::to_string(budget);
   options.budget_schedule.clear();
   try {
     const TrainOptions parts = with_settled_parts(model, options);
-    if (plan_training(model, parts).feasible) {
-      return fmt::format("Computed in {} parts (--accumulate {}) this batch fits.", parts.accumulate, parts.accumulate);
-    }
+    if (plan_training(model, parts).feasible) return parts.*field;
   } catch (const UserError&) {  // batch norm, say
   }
   return std::nullopt;
+}
+
+void advise_on_parts(const std::shared_ptr<const Model>& model, const TrainOptions& options, std::int64_t budget,
+                     std::vector<std::string>& out) {
+  if (const auto parts = parts_that_fit(model, options, &TrainOptions::split, budget)) {
+    out.push_back(
+        fmt::format("In {} parts that take turns layer by layer (--split {}) this batch fits.", *parts, *parts));
+  }
+  if (const auto parts = parts_that_fit(model, options, &TrainOptions::accumulate, budget)) {
+    out.push_back(fmt::format("Computed in {} parts (--accumulate {}) this batch fits.", *parts, *parts));
+  }
 }
 
 }  // namespace
@@ -87,7 +96,7 @@ std::vector<std::string> advise(const std::shared_ptr<const Model>& model, const
     out.push_back(fmt::format("{} are missing: the minimum is {}.",
                               human_bytes(report.min_budget_bytes - *report.budget_bytes),
                               human_bytes(report.min_budget_bytes)));
-    if (auto line = advise_on_parts(model, options, *report.budget_bytes)) out.push_back(std::move(*line));
+    advise_on_parts(model, options, *report.budget_bytes, out);
   }
   TrainOptions same = options;
   same.budget = std::to_string(*report.budget_bytes);

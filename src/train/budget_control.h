@@ -30,6 +30,9 @@ class BudgetControl {
   // Before each step (1 is the first): whether the budget has changed.
   bool advance(std::int64_t step);
 
+  // There is not more than this, for now: what was asked for is cut to it.
+  void hold_at(std::int64_t bytes) { asked_ = std::min(asked_.value_or(bytes), bytes); }
+
   std::optional<std::int64_t> asked() const { return asked_; }
   // Never below the minimum, at which a run goes on when less is asked for.
   std::optional<std::int64_t> effective() const;

@@ -46,6 +46,7 @@ struct PlanAnswer {
   BatchShape shape;
   std::optional<std::int64_t> budget;
   std::optional<Plan> plan;  // valid; none: `error` says why, or nothing better that rounds alike was found
+  std::vector<Plan> rivals;  // that may be faster in fact
   std::optional<Rounded> rounded;
   std::string error;
   double planning_ms = 0;

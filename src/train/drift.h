@@ -19,4 +19,16 @@ class Drift {
   double down_most_ = 0;
 };
 
+// The same where the prediction is right as long as nothing moves: sums of what lies beyond the tolerance of it.
+class Shift {
+ public:
+  // True from when it has moved until it is back, or told so.
+  bool add(double measured_ms, double predicted_ms);
+  void reset() { up_ = down_ = 0; }
+
+ private:
+  double up_ = 0;
+  double down_ = 0;
+};
+
 }  // namespace neap

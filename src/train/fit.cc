@@ -91,8 +91,13 @@ TrainOptions without_budget(TrainOptions options) {
   return options;
 }
 
-TrainOptions with(TrainOptions options, const std::string& what, std::int64_t size) {
-  (what == "batch" ? options.batch : options.length) = size;
+// Batches that have parts grow by one sample a part.
+std::int64_t unit_of(const TrainOptions& options, const std::string& what) {
+  return what == "batch" ? options.accumulate * options.split : 1;
+}
+
+TrainOptions with(TrainOptions options, const std::string& what, std::int64_t units) {
+  (what == "batch" ? options.batch : options.length) = units * unit_of(options, what);
   return options;
 }
 
@@ -123,6 +128,7 @@ FitReport fit_training(const std::shared_ptr<const Model>& model, const TrainOpt
                        const std::string& what) {
   if (what != "batch" && what != "length") throw UserError(fmt::format("--find '{}': take batch or length", what));
   if (options.accumulate == 0) throw UserError("--accumulate auto: say in how many parts the batch is computed");
+  if (options.split == 0) throw UserError("--split auto: say how many parts of the batch take turns");
   const std::int64_t budget = bytes_of(options);
   const Setup base = make_setup(model, without_budget(options));
   if (what == "length" && base.shape.length == 0) {
@@ -130,27 +136,29 @@ FitReport fit_training(const std::shared_ptr<const Model>& model, const TrainOpt
   }
   FitReport out{.what = what, .budget_bytes = budget};
   Bisection search = search_for(model, options, what, budget);
-  const std::int64_t start = what == "batch" ? base.shape.batch : base.shape.length;
-  out.largest = search.run(start);
-  if (out.largest == 0) {
+  const std::int64_t unit = unit_of(options, what);
+  const std::int64_t start = what == "batch" ? base.shape.batch * options.accumulate / unit : base.shape.length;
+  const std::int64_t most = search.run(start);
+  out.largest = most * unit;
+  if (most == 0) {
     const PlanReport least = plan_training(model, with(options, what, 1));
-    throw DoesNotFit(fmt::format("not even a {} of 1 fits into {}: it needs {}, {}", what, human_bytes(budget),
+    throw DoesNotFit(fmt::format("not even a {} of {} fits into {}: it needs {}, {}", what, unit, human_bytes(budget),
                                  human_bytes(least.min_budget_bytes), explain_peak(least)));
   }
-  out.min_budget_bytes = search.of(out.largest).bytes;
-  const PlanReport fits = plan_training(model, with(options, what, out.largest));
+  out.min_budget_bytes = search.of(most).bytes;
+  const PlanReport fits = plan_training(model, with(options, what, most));
   out.predicted_step_ms = fits.predicted_step_ms;
-  if (out.largest == kMost) {
+  if (most == kMost) {
     out.limit = "nothing: the search ends here";
-  } else if (const Need& next = search.of(out.largest + 1); next.refusal.empty()) {
+  } else if (const Need& next = search.of(most + 1); next.refusal.empty()) {
     out.next_bytes = next.bytes;
-    out.limit = explain_peak(plan_training(model, with(options, what, out.largest + 1)));
+    out.limit = explain_peak(plan_training(model, with(options, what, most + 1)));
   } else {
     out.limit = next.refusal;
   }
   TrainOptions stored = options;
   stored.policy = "store-all";
-  out.store_all_largest = search_for(model, stored, what, budget).run(std::max<std::int64_t>(1, out.largest / 2));
+  out.store_all_largest = search_for(model, stored, what, budget).run(std::max<std::int64_t>(1, most / 2)) * unit;
   return out;
 }
 

@@ -5,11 +5,15 @@
 #include "autodiff/autodiff.h"
 #include "autodiff/optimizer.h"
 #include "graph/op.h"
+#include "mixed/gelu_layers.h"
 #include "mixed/mixed.h"
 #include "mixed/tiled_loss.h"
 #include "neap/error.h"
 #include "optimize/optimization.h"
 #include "optimize/prune.h"
+#include "split/blocks.h"
+#include "split/split.h"
+#include "split/sums.h"
 #include "train/carried.h"
 #include "train/state.h"
 
@@ -44,6 +48,12 @@ Graph build_forward(const ModelSpec& spec, const BuildRequest& request) {
   return out;
 }
 
+BuildRequest of_a_part(const ModelSpec& spec) {
+  BuildRequest out = spec.request;
+  out.batch /= spec.split;
+  return out;
+}
+
 // Its statistics would be those of a part.
 void refuse_batch_norm(const Graph& forward) {
   for (const Node& node : forward.nodes) {
@@ -52,6 +62,17 @@ void refuse_batch_norm(const Graph& forward) {
         "--accumulate: batch norm ('{}') would see parts of the batch instead of all of it; allow that with "
         "--accumulate-batch-norm, or freeze its statistics with --bn frozen",
         node.layer));
+  }
+}
+
+// Merging them has kernels for the CPU only.
+void refuse_merged_statistics(const Graph& forward) {
+  for (const Node& node : forward.nodes) {
+    if (!sees_whole_batch(node)) continue;
+    throw UserError(
+        fmt::format("--split: batch norm ('{}') is cut into parts on the CPU only; leave out --device cuda, "
+                    "or freeze its statistics with --bn frozen",
+                    node.layer));
   }
 }
 
@@ -67,6 +88,10 @@ ModelSpec make_spec(std::shared_ptr<const Model> model, const TrainOptions& opti
     throw UserError(fmt::format("--accumulate {}: a batch of {} cannot be cut into so many equal parts",
                                 options.accumulate, batch));
   }
+  if (options.split < 1 || batch / options.accumulate % options.split != 0) {
+    throw UserError(fmt::format("--split {}: a batch of {} cannot be cut into so many equal parts", options.split,
+                                batch / options.accumulate));
+  }
   return {.model = std::move(model),
           .request = {.batch = batch / options.accumulate,
                       .length = options.length,
@@ -74,7 +99,8 @@ ModelSpec make_spec(std::shared_ptr<const Model> model, const TrainOptions& opti
                       .frozen_batch_norm = options.frozen_batch_norm,
                       .loss = options.loss},
           .is_bf16 = options.compute == "bf16",
-          .parts = options.accumulate};
+          .parts = options.accumulate,
+          .split = options.split};
 }
 
 bool is_data(const Tensor& t) { return t.role == Role::kInput && !t.name.starts_with("step."); }
@@ -93,11 +119,16 @@ Graph build_training(const ModelSpec& spec, const TrainOptions& options, const V
   if (options.device == "cuda") std::erase_if(passes, [](const Optimization* each) { return !each->is_for_cuda; });
   const auto pruning = parse_pruning(options.prune);
   if (pruning && options.device == "cuda") throw UserError("--prune runs on the CPU; leave out --device cuda");
-  Graph forward = build_forward(spec, spec.request);
+  Graph forward = build_forward(spec, of_a_part(spec));
   apply(variant, forward);
   if (spec.parts > 1 && !options.accumulate_batch_norm) refuse_batch_norm(forward);
   if (options.carry_state) carry_states(forward);
-  if (spec.is_bf16 && options.optimize != "off") forward = with_tiled_loss(forward);
+  const bool is_joined = spec.is_bf16 && options.optimize != "off";
+  const bool has_epilogues = is_joined && options.device == "cuda";
+  if (is_joined) forward = with_tiled_loss(forward);
+  if (spec.split > 1 && options.device == "cuda") refuse_merged_statistics(forward);
+  forward = split_batch(forward, spec.split);
+  if (has_epilogues) forward = with_gelu_layers(forward);
   freeze(forward, options.freeze);
   std::vector<TensorId> trained;
   for (const TensorId id : forward.with_role(Role::kParameter)) {
@@ -109,7 +140,9 @@ Graph build_training(const ModelSpec& spec, const TrainOptions& options, const V
   append_updates(g, differentiate(g, loss, trained), options.optimizer, spec.parts);
   if (!pruned.empty()) append_pruning(g, pruned, *pruning, spec.parts);
   Graph out = g.take();
+  if (spec.split > 1 && options.device != "cuda" && !spec.is_bf16) out = with_sums_in_place(out);
   verify(out);
+  if (has_epilogues) out = with_gelu_gradients(out);
   if (spec.is_bf16) return with_bf16(out);
   return optimize(std::move(out), passes);
 }

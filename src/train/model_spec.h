@@ -18,6 +18,7 @@ struct ModelSpec {
   BuildRequest request;    // for training: one part of a batch
   bool is_bf16 = false;    // products compute in bf16
   std::int64_t parts = 1;  // of a batch
+  std::int64_t split = 1;  // pieces of such a part that take turns within a step
 
   std::int64_t batch() const { return request.batch; }
 };

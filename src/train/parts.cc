@@ -9,43 +9,56 @@
 namespace neap {
 namespace {
 
-std::int64_t budget_of(const TrainOptions& options) {
+std::int64_t budget_of(const TrainOptions& options, std::string_view flag) {
   if (!options.budget_schedule.empty()) {
-    throw UserError("--accumulate auto looks at one budget: give a number of parts beside --budget-schedule");
+    throw UserError(fmt::format("{} auto looks at one budget: give a number of parts beside --budget-schedule", flag));
   }
   try {
     return parse_bytes(options.budget);
   } catch (const UserError&) {
     throw UserError(
-        fmt::format("--accumulate auto: --budget '{}' must be bytes, as in 512MiB; a share is of one way to "
-                    "compute the batch",
-                    options.budget));
+        fmt::format("{} auto: --budget '{}' must be bytes, as in 512MiB; a share is of one way to compute the batch",
+                    flag, options.budget));
   }
 }
 
-std::int64_t least_bytes(const std::shared_ptr<const Model>& model, TrainOptions options, std::int64_t parts) {
-  options.accumulate = parts;
+std::int64_t least_bytes(const std::shared_ptr<const Model>& model, TrainOptions options) {
   options.budget.clear();
   return make_setup(model, options).min_bytes;
+}
+
+using Field = std::int64_t TrainOptions::*;
+
+// The fewest parts of which the least plan fits; `field` says which of the two ways to cut a batch.
+TrainOptions settled(const std::shared_ptr<const Model>& model, TrainOptions options, Field field,
+                     std::string_view flag) {
+  options.*field = 1;
+  if (options.budget.empty()) return options;
+  const std::int64_t budget = budget_of(options, flag);
+  const std::int64_t batch =
+      (options.batch > 0 ? options.batch : model->batch()) / (field == &TrainOptions::split ? options.accumulate : 1);
+  TrainOptions each = options;
+  std::int64_t least = 0;
+  for (std::int64_t parts = 1; parts <= batch; ++parts) {
+    if (batch % parts != 0) continue;
+    each.*field = parts;
+    const std::int64_t bytes = least_bytes(model, each);
+    if (least != 0 && bytes >= least) continue;
+    least = bytes;
+    options.*field = parts;
+    if (bytes <= budget) break;
+  }
+  return options;
 }
 
 }  // namespace
 
 TrainOptions with_settled_parts(const std::shared_ptr<const Model>& model, TrainOptions options) {
-  if (options.accumulate != 0) return options;
-  options.accumulate = 1;
-  if (options.budget.empty()) return options;
-  const std::int64_t budget = budget_of(options);
-  const std::int64_t batch = options.batch > 0 ? options.batch : model->batch();
-  std::int64_t least = 0;
-  for (std::int64_t parts = 1; parts <= batch; ++parts) {
-    if (batch % parts != 0) continue;
-    const std::int64_t bytes = least_bytes(model, options, parts);
-    if (least != 0 && bytes >= least) continue;
-    least = bytes;
-    options.accumulate = parts;
-    if (bytes <= budget) break;
+  if (options.accumulate == 0 && options.split == 0) {
+    throw UserError("--accumulate auto and --split auto: leave one of them to the budget, give the other a number");
   }
+  if (options.accumulate == 0) return settled(model, options, &TrainOptions::accumulate, "--accumulate");
+  if (options.split == 0) return settled(model, options, &TrainOptions::split, "--split");
   return options;
 }
 

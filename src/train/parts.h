@@ -8,8 +8,8 @@
 
 namespace neap {
 
-// With `accumulate` 0 (auto), the fewest parts of equal size of which the least plan fits into the budget; where none
-// does, those that need the fewest bytes. UserError: the budget is not a number of bytes, or the model's batch norm
+// With `accumulate` or `split` 0 (auto), the fewest parts of equal size of which the least plan fits into the budget;
+// where none does, those that need the fewest bytes. UserError: the budget is not a number of bytes, or the model's batch norm
 // forbids parts that the budget needs.
 TrainOptions with_settled_parts(const std::shared_ptr<const Model>& model, TrainOptions options);
 

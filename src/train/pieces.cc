@@ -112,6 +112,27 @@ std::vector<double> Pieces::node_ms(const Stepper& stepper, const std::vector<do
   return out;
 }
 
+// A node that both have stands for the same settled nodes in both: what a pass has put in is named anew or joins
+// others.
+std::vector<bool> Pieces::differences(const Stepper& a, const Stepper& b) const {
+  const std::vector<NodeId> in_a = counterparts_in(a);
+  const std::vector<NodeId> in_b = counterparts_in(b);
+  std::vector<int> share_a(a.graph().nodes.size());
+  std::vector<int> share_b(b.graph().nodes.size());
+  for (std::size_t i = 0; i < in_a.size(); ++i) {
+    ++share_a[in_a[i].index];
+    ++share_b[in_b[i].index];
+  }
+  std::vector<bool> out(in_a.size());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const Node& x = a.graph().at(in_a[i]);
+    const Node& y = b.graph().at(in_b[i]);
+    const bool is_same = x.op == y.op && x.name == y.name && x.attrs == y.attrs && x.inputs.size() == y.inputs.size();
+    out[i] = !is_same || share_a[in_a[i].index] != share_b[in_b[i].index];
+  }
+  return out;
+}
+
 double Pieces::ms(std::size_t p, const std::vector<double>& node_ms) const {
   const Subgraph& piece = pieces_[p];
   return std::accumulate(node_ms.begin() + piece.first, node_ms.begin() + piece.last, 0.0);

@@ -41,6 +41,8 @@ class Pieces {
   // Milliseconds of each settled node, from those of each instruction of the stepper's plan. What a pass has joined
   // counts for each by what it takes at best.
   std::vector<double> node_ms(const Stepper& stepper, const std::vector<double>& timed) const;
+  // Of each settled node, whether two steps do something else there.
+  std::vector<bool> differences(const Stepper& a, const Stepper& b) const;
   // Of a piece.
   double ms(std::size_t p, const std::vector<double>& node_ms) const;
   // As the agent sees it, when it takes so long.

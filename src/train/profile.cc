@@ -57,4 +57,24 @@ std::vector<LayerReport> profile_by_layer(const Program& program, const Plan& pl
   return std::move(rows.all());
 }
 
+std::vector<KernelReport> kernels_of(const Program& program, const Plan& plan, std::span<const Activity> activities) {
+  std::vector<KernelReport> out;
+  std::map<std::pair<std::uint32_t, std::string>, std::size_t> index;  // by node and kernel
+  for (const Activity& a : activities) {
+    const bool is_call = a.tag < plan.instructions.size() && !is_transfer(plan.instructions[a.tag].action);
+    if (!is_call || is_on_link(a.kind)) continue;
+    const NodeId id = plan.instructions[a.tag].node;
+    const std::string kernel = a.kind == ActivityKind::kKernel ? readable_kernel(a.name)
+                               : a.kind == ActivityKind::kFill ? "fill"
+                                                               : "copy";
+    const auto [at, is_new] = index.try_emplace({id.index, kernel}, out.size());
+    const Node& node = program.graph.at(id);
+    if (is_new)
+      out.push_back({.kernel = kernel, .node = node.name, .op = std::string(node.op->name), .layer = node.layer});
+    out[at->second].ms += static_cast<double>(a.ended_ns - a.begun_ns) * 1e-6;
+    ++out[at->second].launches;
+  }
+  return out;
+}
+
 }  // namespace neap

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "core/bytes.h"
 #include "core/clock.h"
@@ -125,6 +126,7 @@ void Steering::ask_ahead(Stepper& stepper, std::int64_t version, const StoredLev
 void Steering::swap(Stepper& stepper, Plan plan, const Budget& budget) {
   Steered& s = stepper.steered;
   if (s.planned_for != key_of(budget)) s.keep(s.planned_for, stepper.plan());
+  s.race.reset();
   stepper.swap(std::move(plan));
   s.planned_for = key_of(budget);
   s.number = 0;
@@ -155,6 +157,9 @@ void Steering::count_bytes(const Steppers& steppers) {
 
 void Steering::swap_in(Steppers& steppers, const Arena& arena, const Budget& budget, std::string& problems) {
   if (controller_.has_answers()) count_bytes(steppers);
+  for (const auto& each : steppers) {
+    if (each->steered.race) go_on_racing(*each, budget);
+  }
   while (std::optional<PlanAnswer> answer = controller_.take()) {
     setup_.planning_ms += answer->planning_ms;
     Stepper* const stepper = steppers.peek(answer->shape);
@@ -170,6 +175,10 @@ void Steering::swap_in(Steppers& steppers, const Arena& arena, const Budget& bud
       continue;
     }
     if (answer->plan->peak_bytes > std::min(key_of(budget), arena.bytes())) continue;
+    if (!answer->rivals.empty() && stepper->steered.times.is_complete()) {
+      start_race(*stepper, std::move(*answer), std::min(key_of(budget), arena.bytes()), budget);
+      continue;
+    }
     if (*answer->plan == stepper->plan()) {
       stepper->steered.planned_for = key_of(budget);
       continue;
@@ -185,6 +194,25 @@ void Steering::swap_in(Steppers& steppers, const Arena& arena, const Budget& bud
 bool Steering::is_outdated(const PlanAnswer& answer, const Stepper& stepper, const Budget& budget) const {
   if (!setup_.levels) return false;
   return answer.budget != budget || !answer.rounded || answer.rounded->key != stepper.steered.rounded.key;
+}
+
+void Steering::start_race(Stepper& stepper, PlanAnswer answer, std::int64_t limit, const Budget& budget) {
+  std::vector<Plan> plans = std::move(answer.rivals);
+  std::erase_if(plans, [&](const Plan& plan) { return plan.peak_bytes > limit; });
+  plans.insert(plans.begin(), std::move(*answer.plan));
+  if (plans.front() == stepper.plan()) {
+    stepper.steered.planned_for = key_of(budget);
+  } else {
+    swap(stepper, plans.front(), budget);
+  }
+  if (plans.size() > 1) stepper.steered.race.emplace(std::move(plans));
+}
+
+void Steering::go_on_racing(Stepper& stepper, const Budget& budget) {
+  std::optional<Race> race = std::exchange(stepper.steered.race, std::nullopt);
+  if (race->is_waiting()) swap(stepper, race->running(), budget);
+  race->swapped_in();
+  if (!race->is_over()) stepper.steered.race = std::move(race);
 }
 
 void Steering::fit(Stepper& stepper, const Budget& budget) {
@@ -247,6 +275,7 @@ bool Steering::follow_levels(Stepper& stepper, Arena& arena, const Budget& budge
     s.levels_version = setup_.levels->version();
     s.planned_for = s.rounded_for = key_of(budget);
     s.rounded = std::move(*made.rounded);
+    s.race.reset();
     if (made.plan->peak_bytes > arena.bytes()) arena.resize(made.plan->peak_bytes);  // finer levels take more
     if (!(*made.plan == stepper.plan())) swap(stepper, std::move(*made.plan), budget);
     if (!is_improved && s.was_timed) ask(stepper, budget);
@@ -329,6 +358,10 @@ void Steering::after_step(Stepper& stepper, Steppers& steppers, double ms, const
   const bool is_first = s.times.is_empty();
   if (!timed.empty()) learn(stepper, ms, timed);
   if (s.simulated_ms > 0) s.pace.add(ms / s.simulated_ms);
+  if (s.race && timed.empty()) {
+    s.race->add(ms);
+    return;
+  }
   if (timed.empty()) {
     if (s.times.is_complete() && drift_.add(ms, s.simulated_ms)) {
       for (auto& each : steppers) each->steered.times.clear();

@@ -37,7 +37,15 @@ void Trainer::Impl::steer() {
 void Trainer::Impl::change_budget() {
   setup_.budget = budget();
   setup_.shape.variant = choose_variant(setup_, budget());
-  fit_arena(0);
+  try {
+    fit_arena(0);
+  } catch (const DeviceError& e) {  // somebody else has the memory
+    budget_.hold_at(arena_->bytes());
+    setup_.budget = budget();
+    setup_.shape.variant = choose_variant(setup_, budget());
+    note_ = fmt::format("{}; the budget stays at {}", e.what(), human_bytes(arena_->bytes()));
+    return;
+  }
   if (budget_.asked() == budget()) return;
   note_ = fmt::format("the budget of {} is below the minimum of {} ({} of it state); training goes on at the minimum",
                       human_bytes(budget_.asked().value_or(0)), human_bytes(budget_.minimum()),
@@ -66,6 +74,9 @@ StepReport Trainer::Impl::advance() {
   out.note = std::exchange(note_, {});
   out.tuning = std::exchange(tuning_, {});
   times_.add(out.step_ms);
+  link_busy_ms_ = out.link_busy_ms;
+  compute_busy_ms_ = out.compute_busy_ms;
+  overlap_ms_ = out.overlap_ms;
   return out;
 }
 
@@ -111,6 +122,7 @@ void Trainer::Impl::run_part(StepReport& report) {
   report.spilled_bytes += last_.written_bytes;
   report.transfer_ms += last_.write_ms + last_.read_ms;
   report.stalled_ms += last_.stalled_ms;
+  add_busy(stepper, compute_ms, report);
   report.plan = stepper.steered.number;
   report.encoded_bytes += stepper.encoded_bytes();
 }
@@ -146,8 +158,33 @@ void Trainer::Impl::observe(Stepper& stepper) {
   if (tracer_) tracer_->after(stepper.executor(), step_ + 1);
 }
 
+void Trainer::Impl::note_missing_log(const std::string& why) {
+  if (why.empty() || has_told_of_log_) return;
+  has_told_of_log_ = true;
+  note_ = why + "; the trace shows calls one by one";
+}
+
+// By the device's log, or, without one, by how long calls waited for transfers.
+void Trainer::Impl::add_busy(const Stepper& stepper, double compute_ms, StepReport& report) {
+  Busy busy;
+  if (!stepper.executor().activities().empty()) {
+    busy = busy_of(stepper.executor().activities());
+    busy_source_ = "cupti";
+  } else if (last_.write_ms + last_.read_ms > 0) {
+    busy.link_ms = last_.write_ms + last_.read_ms;
+    busy.compute_ms = std::max(0.0, compute_ms - last_.stalled_ms);
+    busy.overlap_ms = std::max(0.0, busy.link_ms - last_.stalled_ms);
+    busy_source_ = "waits";
+  } else {
+    return;
+  }
+  report.link_busy_ms += busy.link_ms;
+  report.compute_busy_ms += busy.compute_ms;
+  report.overlap_ms += busy.overlap_ms;
+}
+
 void Trainer::Impl::run_calls(Stepper& stepper) {
-  if (tracer_) tracer_->before(stepper.executor());
+  if (tracer_) note_missing_log(tracer_->before(stepper.executor()));
   const SpillCounters before = counters_of(stepper);
   timed_.clear();
   if (setup_.levels) setup_.levels->before(stepper.executor(), stepper.steered.rounded, run_number());

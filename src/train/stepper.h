@@ -15,6 +15,7 @@
 #include "runtime/executor.h"
 #include "runtime/prepare.h"
 #include "train/call_times.h"
+#include "train/race.h"
 #include "train/rounded.h"
 
 namespace neap {
@@ -40,6 +41,7 @@ struct Steered {
   std::int64_t planned_for = 0;       // the budget that the plan was made for; 0: for none in particular
   std::int64_t asked_for = 0;         // and the last one that a plan was asked for
   std::map<std::int64_t, Plan> kept;  // for other budgets
+  std::optional<Race> race;           // the plan is one of those that run in turn
 
   // Where activations are stored in fewer bits:
   std::int64_t levels_version = 0;  // of the levels that the plan has

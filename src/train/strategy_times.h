@@ -11,28 +11,35 @@ namespace neap {
 
 class StrategyTimes {
  public:
+  struct Known {
+    double ms = 0;
+    double error_ms = 0;
+  };
+
   void clear() { by_action_.clear(); }
   // `nodes`: how many there are.
-  void set(int action, std::uint32_t node, std::size_t nodes, double ms) {
+  void set(int action, std::uint32_t node, std::size_t nodes, Known known) {
     auto [at, is_new] = by_action_.try_emplace(action);
-    if (is_new) at->second.assign(nodes, kUnknown);
-    at->second[node] = ms;
+    if (is_new) at->second.assign(nodes, {.ms = kUnknown});
+    at->second[node] = known;
   }
-  // Of the nodes [first, last) together; none: of one of them it is not known.
-  std::optional<double> of(int action, std::uint32_t first, std::uint32_t last) const {
+  // Of the nodes [first, last) together, whose errors come from the same steps and add up; none: of one of them it is
+  // not known.
+  std::optional<Known> of(int action, std::uint32_t first, std::uint32_t last) const {
     const auto at = by_action_.find(action);
     if (at == by_action_.end()) return std::nullopt;
-    double sum = 0;
+    Known sum;
     for (std::uint32_t i = first; i < last; ++i) {
-      if (at->second[i] < 0) return std::nullopt;
-      sum += at->second[i];
+      if (at->second[i].ms < 0) return std::nullopt;
+      sum.ms += at->second[i].ms;
+      sum.error_ms += at->second[i].error_ms;
     }
     return sum;
   }
 
  private:
   static constexpr double kUnknown = -1;
-  std::map<int, std::vector<double>> by_action_;  // milliseconds
+  std::map<int, std::vector<Known>> by_action_;
 };
 
 }  // namespace neap

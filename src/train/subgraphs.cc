@@ -63,7 +63,7 @@ std::vector<double> run_step(Stepper& stepper, const Model& model, const TrainOp
   stepper.enter();
   fill_inputs(stepper, model, options);
   std::vector<double> ms;
-  stepper.executor().run_timed(ms);
+  stepper.executor().run_sampled(ms);
   std::vector<double> out(stepper.graph().nodes.size());
   for (std::size_t i = 0; i < ms.size(); ++i) {
     const Instruction& in = stepper.plan().instructions[i];

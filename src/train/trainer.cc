@@ -44,6 +44,7 @@ std::map<std::string, std::string> run_of(const TrainOptions& o, const ModelSpec
       {"batch", std::to_string(spec.batch() * spec.parts)},
       {"optimizer", o.optimizer.name}};
   if (spec.parts > 1) out["accumulate"] = std::to_string(spec.parts);
+  if (spec.split > 1) out["split"] = std::to_string(spec.split);
   if (o.carry_state) out["carry-state"] = "on";
   return out;
 }
@@ -126,10 +127,17 @@ void Trainer::Impl::make_arena() {
   fit_arena(bytes);
 }
 
-// All of the budget may be used, and nothing above it can be. Without one, the arena only grows.
+// All of the budget may be used, and nothing above it can be. Without one, the arena only grows. DeviceError when there
+// is no memory to grow into: the arena is then as before.
 void Trainer::Impl::fit_arena(std::int64_t least) {
   const std::int64_t bytes = budget() ? std::min(*budget(), arena_->capacity()) : std::max(least, arena_->bytes());
-  if (bytes != arena_->bytes()) arena_->resize(bytes);
+  if (bytes == arena_->bytes()) return;
+  const bool is_refused = bytes > arena_->bytes() && faults_ && faults_->fail_growth > 0;
+  if (is_refused && ++faults_->growths >= faults_->fail_growth) {
+    throw DeviceError(
+        fmt::format("the device has not the {} more that the arena needs", human_bytes(bytes - arena_->bytes())));
+  }
+  arena_->resize(bytes);
 }
 
 Stepper& Trainer::Impl::stepper_for(std::int64_t length) {
@@ -234,6 +242,7 @@ Summary Trainer::Impl::summary() const {
           .steps = step_,
           .batch = setup_.spec.batch() * setup_.spec.parts,
           .parts = setup_.spec.parts,
+          .split = setup_.spec.split,
           .budget_bytes = budget(),
           .peak_bytes = peak_,
           .store_all_bytes = setup_.store_all_bytes,
@@ -242,6 +251,10 @@ Summary Trainer::Impl::summary() const {
           .violations = violations_,
           .median_step_ms = times_.median(),
           .predicted_step_ms = active_ != nullptr ? Steering::predicted_ms(*active_) : 0,
+          .link_busy_ms = link_busy_ms_,
+          .compute_busy_ms = compute_busy_ms_,
+          .overlap_ms = overlap_ms_,
+          .busy_source = busy_source_,
           .steering_share =
               training_ms_ > 0 ? (steering_ms_ + gearbox_.overhead_ms() + steering_.overhead_ms()) / training_ms_ : 0,
           .steering_bytes = std::max(steering_.bytes(), setup_.policy->own_bytes()),
@@ -261,7 +274,7 @@ Summary Trainer::Impl::summary() const {
           .weights_hash =
               fmt::format("{:016x}", hash_of(inside_tensors(graph(), first().executor(), Kept::kWeights).tensors)),
           .recurrent = gearbox_.report(),
-          .tuning = tuner_ ? tuner_->report() : TuningReport{}};
+          .tuning = tuning_report()};
 }
 
 PlanReport Trainer::Impl::plan() const {
@@ -308,12 +321,13 @@ std::vector<LayerReport> Trainer::Impl::profile(int steps) {
     ++step_;
     for (std::size_t k = 0; k < ms.size(); ++k) sum[k] += ms[k] / steps;
   }
+  kernels_.kernels = kernels_of(*stepper.program(), stepper.plan(), stepper.executor().activities());
   return profile_by_layer(*stepper.program(), stepper.plan(), sum);
 }
 
 void Trainer::Impl::run_profiled(Stepper& stepper, std::vector<double>& ms) {
   try {
-    stepper.executor().run_timed(ms);
+    kernels_.missing = stepper.executor().run_sampled(ms);
   } catch (const CannotEncode& trouble) {
     throw DeviceError(fmt::format("step {}: '{}' has values that {} cannot hold; profile with --tolerance exact",
                                   step_ + 1, graph().at(trouble.tensors.front().id).name,
@@ -409,6 +423,7 @@ std::vector<std::string> Trainer::advice() const { return impl_->advice(); }
 PlanReport Trainer::plan() const { return impl_->plan(); }
 std::optional<double> Trainer::oracle_step_ms() const { return impl_->oracle_step_ms(); }
 std::vector<LayerReport> Trainer::profile(int steps) { return impl_->profile(steps); }
+const KernelProfile& Trainer::kernels() const { return impl_->kernels(); }
 void Trainer::record(int steps, const std::string& path) { impl_->record(steps, path); }
 
 }  // namespace neap

@@ -51,6 +51,7 @@ class Trainer::Impl {
   std::optional<double> oracle_step_ms() const;
   std::vector<std::string> advice() const;
   std::vector<LayerReport> profile(int steps);
+  const KernelProfile& kernels() const { return kernels_; }
   void record(int steps, const std::string& path);
   void finish_decisions();
   std::int64_t set_budget(std::string_view text) { return budget_.ask(text); }
@@ -65,6 +66,7 @@ class Trainer::Impl {
   void make_arena();
   std::optional<TunerOptions> tuning() const;
   void make_tuner();
+  TuningReport tuning_report() const;
   Stepper& tuned(Stepper& planned);
   void note_tuning(double ms);
   Stepper& stepper_for(std::int64_t length);
@@ -81,6 +83,8 @@ class Trainer::Impl {
   void write_inputs(Stepper& stepper);
   void run_step(Stepper& stepper);
   void run_calls(Stepper& stepper);
+  void note_missing_log(const std::string& why);
+  void add_busy(const Stepper& stepper, double compute_ms, StepReport& report);
   void prepare_to_run_again(Stepper& stepper, const SpillLost& lost, int attempt);
   void do_without_spilling(Stepper& stepper, const SpillLost& lost);
   void use_new_plan(Stepper& stepper);
@@ -119,6 +123,12 @@ class Trainer::Impl {
   std::int64_t replays_ = 0;
   std::string note_;                // for the next report
   std::unique_ptr<Tracer> tracer_;  // null: no trace is wanted
+  bool has_told_of_log_ = false;
+  KernelProfile kernels_;
+  double link_busy_ms_ = 0;  // of the last step
+  double compute_busy_ms_ = 0;
+  double overlap_ms_ = 0;
+  std::string busy_source_;
   RecordingWriter* recorder_ = nullptr;
   std::unique_ptr<DecisionsWriter> decisions_;     // null: nobody wants them
   std::unique_ptr<const DecisionsReader> replay_;  // null: this run decides itself

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <iterator>
-#include <numeric>
 #include <utility>
 
 #include "core/clock.h"
@@ -18,10 +18,19 @@ namespace {
 constexpr std::int64_t kWarmSteps = 6;    // the first pay for cold memory
 constexpr std::int64_t kWatchEvery = 32;  // steps between two looks at the tree
 constexpr int kFirstLooks = 3;            // the short profiling run
-constexpr std::size_t kRounds = 4;        // steps of each side in a trial
-constexpr std::size_t kChoiceRounds = 8;  // of what is to stay: a burst of something else must not decide that
-constexpr std::int64_t kCalm = 32;        // steps after a drift in which there is no other; twice as many each time
+constexpr std::int64_t kCalm = 16;        // steps after a drift in which there is no other; twice as many each time
+constexpr int kMostCalm = 3;              // times that they become twice as many
+constexpr double kFollow = 0.05;          // of a step's time that goes into what is usual
+constexpr double kSafe = 0.95;            // of the share: what is charged is measured
+constexpr double kAtFirst = 0.6;          // of the share: the rest becomes free as the run goes on, for slowdowns
 constexpr double kStartMs = 100;          // what it takes about to measure the roofline and to cut the step into pieces
+
+// Of this thread: what others take from it does not count.
+double thread_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
+}
 
 // Without the first, which is to do nothing.
 std::vector<Strategy> strategies_of(const std::vector<Way>& ways) {
@@ -48,18 +57,32 @@ std::vector<std::string> Tuner::take_log() { return std::exchange(log_, {}); }
 
 std::string Tuner::take_note() { return std::exchange(note_, {}); }
 
-// A rehearsal is a step that trains nothing; what compiles beside the run takes cores from it; and a variant may turn
-// out to be slower, by a step in all.
-bool Tuner::can_afford() const {
+// The steps to come may be as fast as the fastest so far.
+double Tuner::allowed_ms() const {
   const auto left = static_cast<double>(std::max<std::int64_t>(0, options_.steps - step_));
-  const double all_ms = elapsed_ms_ + left * expected_ms_;
-  const double first_ms = pieces_ ? compile_ms_ : kStartMs;
-  return spent_ms_ + 2 * expected_ms_ + first_ms <= options_.tuning.trial_share * all_ms;
+  const double done = std::min(1.0, static_cast<double>(step_) / static_cast<double>(options_.steps));
+  const double free = kSafe * (trials_ == 0 || drifts_ > 0 ? 1 : kAtFirst + (1 - kAtFirst) * done);
+  return free * options_.tuning.trial_share * (elapsed_ms_ + left * least_ms_);
 }
 
-void Tuner::spend(double ms) {
-  spent_ms_ += ms;
-  unpaid_ms_ += ms;
+// A rehearsal is a step that trains nothing; what compiles beside the run takes cores from it; and a variant may turn
+// out to be slower, by some of a step until that is seen.
+bool Tuner::can_afford(bool is_shown) const {
+  const double first_ms = pieces_ ? 1.5 * compile_ms_ + 2 * lesson_ms_ : kStartMs;
+  return spent_ms_ + (is_shown ? 0.3 : 1.8) * expected_ms_ + first_ms <= allowed_ms();
+}
+
+// It has given the same, or everything else was compared with it.
+bool Tuner::is_shown(const Actions& actions) const {
+  return actions == base_actions_ || shown_.contains(key_of(actions));
+}
+
+void Tuner::spend(Effort effort, double ms) {
+  const double charged = options_.made_up_ms ? options_.made_up_ms(effort) : ms;
+  if (effort == Effort::kMake) compile_ms_ = charged;
+  if (effort == Effort::kLearn) lesson_ms_ = charged;
+  spent_ms_ += charged;
+  unpaid_ms_ += charged;
 }
 
 // Nothing of it is made for a run too short to try anything.
@@ -71,13 +94,15 @@ void Tuner::start() {
   node_ms_.assign(pieces_->nodes(), 0);
   align();
   looks_ = kFirstLooks;
-  spend(ms_since(began));
+  spend(Effort::kStart, ms_since(began));
 }
 
 // What there is in the pieces that there are now.
 void Tuner::align() {
   current_actions_ = pieces_->actions_of(current().graph());
+  base_actions_ = pieces_->actions_of(run_.base.graph());
   tried_.assign(pieces_->size(), {});
+  refused_.clear();
 }
 
 void Tuner::begin() {
@@ -90,33 +115,33 @@ void Tuner::rest() {
   phase_ = Phase::kWatch;
 }
 
-// First what nobody has seen yet, then what the agent makes of it.
+// First what promises to be faster by what is known of its parts, then what nobody has seen yet.
 void Tuner::next() {
-  if (auto actions = untried()) {
-    rest();
-    if (!can_afford()) return;
-    for (std::size_t p = 0; p < actions->size(); ++p) tried_[p].insert((*actions)[p]);
-    return compile(std::move(*actions), Purpose::kLearn);
-  }
-  choose();
+  rest();
+  if (auto actions = promising()) return compile(std::move(*actions), Purpose::kChoice);
+  auto actions = untried();
+  if (!actions || !can_afford(is_shown(*actions))) return;
+  for (std::size_t p = 0; p < actions->size(); ++p) tried_[p].insert((*actions)[p]);
+  compile(std::move(*actions), Purpose::kLearn);
 }
 
 // The variant is not for this run.
 void Tuner::give_up() {
-  rest();
-  if (candidate_.purpose == Purpose::kLearn) next();
+  if (candidate_.purpose == Purpose::kChoice) refused_.insert(candidate_.actions);
+  next();
 }
 
 Tuner::Variant Tuner::make(const Actions& actions) const {
-  const auto start = Clock::now();
+  const double start_ms = thread_ms();
   Variant out{.actions = actions, .program = {}, .layout = {}, .plan = {}};
-  out.program = std::make_shared<Program>(prepare(pieces_->rewritten(actions), run_.device));
+  out.program = actions == base_actions_ ? run_.base.program()
+                                         : std::make_shared<Program>(prepare(pieces_->rewritten(actions), run_.device));
   const Program& p = *out.program;
-  out.program->costs.ms.assign(p.graph.nodes.size(), 1);
+  if (actions != base_actions_) out.program->costs.ms.assign(p.graph.nodes.size(), 1);
   out.layout = shared_layout(base_program_->graph, base_plan_, p.graph);
   out.plan = plan_within(store_all_policy(), {.graph = p.graph, .costs = p.costs, .link = {}, .layout = &out.layout},
                          std::nullopt);
-  out.ms = ms_since(start);
+  out.ms = thread_ms() - start_ms;
   return out;
 }
 
@@ -148,7 +173,7 @@ Stepper& Tuner::before(std::optional<std::int64_t> budget) {
       (options_.is_synchronous || compiling_.wait_for(std::chrono::seconds(0)) == std::future_status::ready)) {
     deploy(most);
   }
-  running_ = phase_ == Phase::kTrial && turn_++ % 2 == 0 ? trial_.get() : &current();
+  running_ = phase_ == Phase::kTrial && duel_.is_fresh_next() ? trial_.get() : &current();
   if (running_->plan().peak_bytes > run_.arena.bytes()) run_.arena.resize(running_->plan().peak_bytes);
   return *running_;
 }
@@ -159,22 +184,22 @@ void Tuner::deploy(std::int64_t most) {
   } catch (const std::exception& e) {  // what it puts in has no kernel here, or the pass is wrong
     return reject(used(candidate_.actions), fmt::format("cannot be made ({})", e.what()));
   }
-  compile_ms_ = candidate_.ms;
-  spend(compile_ms_);
+  spend(Effort::kMake, candidate_.ms);
   if (candidate_.purpose == Purpose::kRepair) return repair(most);
-  const std::string& id = candidate_.program->numerics_id;
-  const bool is_what_runs = id == current().program()->numerics_id;  // there is nothing that it would do
-  const bool was_refused = candidate_.purpose == Purpose::kChoice && refused_.contains(id);
-  if (is_what_runs || was_refused || candidate_.plan.peak_bytes > most) return give_up();
+  const bool is_what_runs = candidate_.program->numerics_id == current().program()->numerics_id;  // nothing to do there
+  const bool has_been_shown = is_shown(candidate_.actions);
+  if (is_what_runs || candidate_.plan.peak_bytes > most) return give_up();
+  if (!can_afford(has_been_shown)) return rest();
   if (candidate_.plan.peak_bytes > run_.arena.bytes()) run_.arena.resize(candidate_.plan.peak_bytes);
   trial_ = std::make_unique<Stepper>(run_.base.shape(), candidate_.program, candidate_.plan, candidate_.layout,
                                      run_.device, run_.arena, nullptr);
+  if (has_been_shown) return begin_trial();
   rehearse();
 }
 
 void Tuner::begin_trial() {
-  old_ = fresh_ = {};
-  turn_ = 0;
+  ++trials_;
+  duel_ = Duel(pieces_->differences(current(), *trial_));
   phase_ = Phase::kTrial;
 }
 
@@ -189,21 +214,23 @@ void Tuner::after(double ms, const std::vector<double>& timed) {
     case Phase::kWarm:
       if (step_ > 1) warm_ms_.push_back(ms);
       if (step_ < kWarmSteps) return;
-      expected_ms_ = median(warm_ms_);
+      expected_ms_ = least_ms_ = median(warm_ms_);
       return start();
     case Phase::kCompile: return;
     case Phase::kRehearsal: return compare();
     case Phase::kWatch:
-      if (pieces_ && looks_ == 0) feel(ms);
+      if (pieces_ && looks_ == 0 && has_drifted(ms)) forget();
       return timed.empty() ? void() : watch(timed);
-    case Phase::kTrial: break;
+    case Phase::kTrial: return time_trial(timed);
   }
+}
+
+void Tuner::time_trial(const std::vector<double>& timed) {
   if (timed.empty()) return;
-  Timed& side = running_ == trial_.get() ? fresh_ : old_;
-  side.ms.push_back(std::accumulate(timed.begin(), timed.end(), 0.0));
-  side.nodes.push_back(pieces_->node_ms(*running_, timed));
-  const std::size_t rounds = candidate_.purpose == Purpose::kChoice ? kChoiceRounds : kRounds;
-  if (old_.ms.size() >= rounds && fresh_.ms.size() >= rounds) judge();
+  duel_.add(running_ == trial_.get(), pieces_->node_ms(*running_, timed));
+  if (!duel_.is_even()) return;
+  const Difference whole = duel_.whole();
+  if (is_decided(whole) || has_spent_all(whole)) judge();
 }
 
 // A look at the pieces. Where they split or merge, there is something new to choose.
@@ -217,22 +244,30 @@ void Tuner::watch(const std::vector<double>& timed) {
   if (looks_ == 0 && (was_last_look || !changes.empty())) begin();
 }
 
-// Has the step become another one? What was measured before is worth nothing then. A single odd step is none.
-void Tuner::feel(double ms) {
-  last_ms_[static_cast<std::size_t>(step_) % last_ms_.size()] = ms;
-  if (last_ms_.front() == 0 || last_ms_.back() == 0) return;
+// Has the step become another one? A single odd step is none.
+bool Tuner::has_drifted(double ms) {
+  last_ms_[static_cast<std::size_t>(felt_++) % last_ms_.size()] = ms;
+  if (felt_ < static_cast<std::int64_t>(last_ms_.size())) return false;
   const double now_ms = median({last_ms_.begin(), last_ms_.end()});
-  if (!drift_.add(now_ms, expected_ms_) || step_ < calm_until_) return;
+  const bool has_moved = shift_.add(now_ms, expected_ms_);
+  if (!has_moved) expected_ms_ += kFollow * (now_ms - expected_ms_);
+  least_ms_ = std::min(least_ms_, expected_ms_);
+  if (!has_moved || step_ < calm_until_) return false;
   ++drifts_;
-  calm_until_ = step_ + (kCalm << std::min(10, idle_drifts_++));
-  std::string line = fmt::format("steps take {:.2f} ms where {:.2f} was usual", now_ms, expected_ms_);
+  shift_.reset();
+  calm_until_ = step_ + (kCalm << std::min(kMostCalm, idle_drifts_++));
+  const std::string line = fmt::format("steps take {:.2f} ms where {:.2f} was usual", now_ms, expected_ms_);
   expected_ms_ = now_ms;
-  const bool is_tried = can_afford();
+  const bool is_tried = can_afford(true);
   log_.push_back(line + (is_tried ? ": strategies are tried again" : "; trials have had their share of the run"));
-  if (!is_tried) return;
+  return is_tried;
+}
+
+// What was measured before is worth nothing now.
+void Tuner::forget() {
   times_.clear();
   refused_.clear();
-  looks_ = options_.tuning.subgraphs.window;
+  looks_ = 1;
 }
 
 }  // namespace neap

@@ -1,7 +1,9 @@
 // Optimizations chosen for each subgraph while training runs. Variants of the step's graph are compiled beside the run;
 // a rehearsal on the batch of a step shows that a variant gives the same; then it takes turns with what runs, in steps
-// that count, and every subgraph is timed. The agent learns from that and chooses, and what it chose is timed once more
-// before it stays. When steps become slower or faster, all of it begins anew. It costs at most a share of the run.
+// that count, and every subgraph is timed, until it is clear which is faster: soon where it is slower, longer where
+// they are close. What is faster stays; from times by subgraph the agent learns, and chooses what is tried next. When
+// steps become slower or faster, all of it begins anew. It costs at most a share of the run: when that is spent,
+// nothing more is tried.
 #pragma once
 
 #include <array>
@@ -15,11 +17,15 @@
 #include <vector>
 
 #include "train/drift.h"
+#include "train/duel.h"
 #include "train/pieces.h"
 #include "train/setup.h"
 #include "train/strategy_times.h"
 
 namespace neap {
+
+// What is charged to that share, beside what variants take longer.
+enum class Effort : std::uint8_t { kStart, kMake, kRehearse, kLearn };
 
 struct TunerOptions {
   std::vector<const Optimization*> library;
@@ -27,6 +33,7 @@ struct TunerOptions {
   std::int64_t steps = 0;       // of the run
   bool is_synchronous = false;  // for tests: waits for variants
   std::uint64_t seed = 0;
+  std::function<double(Effort)> made_up_ms;  // for tests: instead of the clock
 };
 
 // The library that a run may choose from; none: nothing to choose, or a run too short to try anything. UserError: wrong
@@ -80,10 +87,6 @@ class Tuner {
     Plan plan;
     double ms = 0;  // that making it took
   };
-  struct Timed {  // by step
-    std::vector<double> ms;
-    std::vector<std::vector<double>> nodes;
-  };
 
   // tuner.cc: from phase to phase
   void start();
@@ -92,14 +95,18 @@ class Tuner {
   void next();
   void rest();
   void give_up();
+  void forget();
   void compile(Actions actions, Purpose purpose);
   Variant make(const Actions& actions) const;
   void deploy(std::int64_t most);
   void begin_trial();
   void watch(const std::vector<double>& timed);
-  void feel(double ms);
-  bool can_afford() const;
-  void spend(double ms);
+  bool has_drifted(double ms);
+  void time_trial(const std::vector<double>& timed);
+  double allowed_ms() const;
+  bool can_afford(bool is_shown = false) const;
+  bool is_shown(const Actions& actions) const;
+  void spend(Effort effort, double ms);
 
   // tuner_rehearsal.cc: whether a variant gives the same
   void rehearse();
@@ -116,17 +123,20 @@ class Tuner {
 
   // tuner_choice.cc: what is tried, learnt and chosen
   std::optional<Actions> untried();
+  std::optional<Actions> promising();
+  bool has_spent_all(const Difference& whole) const;
+  bool is_decided(const Difference& whole) const;
   void judge();
-  void learn(const std::vector<double>& old, const std::vector<double>& fresh);
-  std::optional<double> known(std::size_t piece, int action) const;
+  void settle(const Difference& whole, Verdict verdict);
+  void learn();
+  void note(std::size_t piece, const std::vector<double>& old, const std::vector<double>& fresh);
+  std::optional<StrategyTimes::Known> known(std::size_t piece, int action) const;
   double predicted_ms(const Actions& actions) const;
   int choice_for(std::size_t piece, double now_ms);
-  void choose();
-  void settle(double old_ms, double fresh_ms);
-  void go_on();
   void adopt(std::unique_ptr<Stepper> stepper);
 
   std::string text_of(const Actions& actions) const;
+  std::string key_of(const Actions& actions) const;
 
   TunedRun run_;
   TunerOptions options_;
@@ -140,23 +150,25 @@ class Tuner {
   std::unique_ptr<Stepper> trial_;
   std::unique_ptr<Stepper> retired_;  // of the last step, to which somebody may still hold on
   Stepper* running_ = nullptr;
-  Actions current_actions_;
+  Actions current_actions_, base_actions_;
   Variant candidate_;
   std::future<Variant> compiling_;
 
   StrategyTimes times_;
   std::vector<std::set<int>> tried_;        // of each piece, since the last cut
-  Timed old_, fresh_;                       // of a trial
-  std::int64_t turn_ = 0;                   // of it
+  Duel duel_;                               // of a trial
   std::vector<double> node_ms_;             // when last looked at
   std::vector<Rehearsed> promised_, done_;  // of a rehearsal
   Passes proven_;                           // that gave what the settled step gives
   Passes rejected_;                         // that did not
-  std::set<std::string> refused_;           // numerics of choices that were not worth it
+  std::set<std::string> shown_;             // variants that gave the same
+  std::set<Actions> refused_;               // choices that were not worth it
 
-  Drift drift_;
-  std::array<double, 3> last_ms_{};  // of the last steps
+  Shift shift_;
+  std::array<double, 5> last_ms_{};  // of the last steps
+  std::int64_t felt_ = 0;            // of them, so far
   double expected_ms_ = 0;           // of a step
+  double least_ms_ = 0;              // the least that was ever expected
   std::int64_t calm_until_ = 0;      // step
   int idle_drifts_ = 0;              // after which nothing was adopted
   int looks_ = 0;                    // steps to come that are timed, before something is tried
@@ -164,6 +176,7 @@ class Tuner {
   std::vector<double> warm_ms_;
   double elapsed_ms_ = 0;
   double compile_ms_ = 0;  // of the last variant
+  double lesson_ms_ = 0;   // of the agent's last
   double spent_ms_ = 0;
   double unpaid_ms_ = 0;  // of that: since something was adopted
   std::int64_t step_ = 0;

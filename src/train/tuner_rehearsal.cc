@@ -14,7 +14,7 @@ void Tuner::rehearse() {
   const auto start = Clock::now();
   run_.put_in(*trial_);
   promised_ = trial_->executor().rehearse(allowed_error() > 0);
-  spend(ms_since(start));
+  spend(Effort::kRehearse, ms_since(start));
   phase_ = Phase::kRehearsal;
 }
 
@@ -65,7 +65,7 @@ void Tuner::compare() {
   }
   if (others < 0) {
     prove();
-    ++trials_;
+    shown_.insert(key_of(candidate_.actions));
     return begin_trial();
   }
   const std::string size = allowed > 0 ? fmt::format(", off by {:.1e} where {:.1e} is allowed", worst, allowed) : "";

@@ -82,6 +82,13 @@ std::string Tuner::text_of(const Actions& actions) const {
   return out + fmt::format(" of {} subgraphs", actions.size());
 }
 
+// What makes the variant, however it came about: which nodes are a piece, and what is done to it.
+std::string Tuner::key_of(const Actions& actions) const {
+  std::string out;
+  for (std::size_t p = 0; p < actions.size(); ++p) out += fmt::format("{}:{} ", pieces_->piece(p).last, actions[p]);
+  return out;
+}
+
 TuningReport Tuner::report() const {
   TuningReport out{.trials = trials_,
                    .adopted = adoptions_,
@@ -91,7 +98,8 @@ TuningReport Tuner::report() const {
                    .spent_ms = spent_ms_,
                    .spent_share = elapsed_ms_ > 0 ? spent_ms_ / elapsed_ms_ : 0,
                    .rejected = {},
-                   .pieces = {}};
+                   .pieces = {},
+                   .loops = {}};
   for (const Optimization* each : options_.library) {
     if (rejected_.contains(each)) out.rejected.emplace_back(each->name);
   }

@@ -47,9 +47,9 @@ inline FakeClock fused_takes(double share) {
 
 class TunedNet {
  public:
-  // `base`: what was done to the step that runs at first.
+  // `base`: what was done to the step that runs at first. `made_up_ms`: TunerOptions.
   explicit TunedNet(std::vector<const Optimization*> library, TuningOptions tuning = kFree, std::int64_t steps = 1000,
-                    const Optimization* base = nullptr) {
+                    const Optimization* base = nullptr, std::function<double(Effort)> made_up_ms = {}) {
     options_.optimize = "off";
     options_.threads = 1;
     setup_ = make_setup(std::make_shared<Chain>(), options_);
@@ -76,15 +76,20 @@ class TunedNet {
                  .settled = [this] { return settled_; },
                  .base = *stepper_,
                  .put_in = [](Stepper& s) { put_in(s); }},
-        TunerOptions{.library = std::move(library), .tuning = tuning, .steps = steps, .is_synchronous = true});
+        TunerOptions{.library = std::move(library),
+                     .tuning = tuning,
+                     .steps = steps,
+                     .is_synchronous = true,
+                     .made_up_ms = std::move(made_up_ms)});
   }
 
   void step(const FakeClock& clock) {
     Stepper& stepper = tuner->before(std::nullopt);
+    if (before_step) before_step(stepper);
     put_in(stepper);
     if (tuner->wants_notes()) {
       tuner->run_noted();
-    } else {
+    } else if (!is_dry) {
       stepper.executor().run();
     }
     std::vector<double> timed;
@@ -127,6 +132,8 @@ class TunedNet {
     return out;
   }
 
+  bool is_dry = false;  // only rehearsals compute something
+  std::function<void(Stepper&)> before_step;
   std::unique_ptr<Tuner> tuner;
   std::vector<std::string> log;
   std::vector<std::string> notes;

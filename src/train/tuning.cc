@@ -1,7 +1,29 @@
 // The trainer's side of the tuner.
+#include <set>
+
+#include "device/factored_kernel.h"
 #include "train/trainer_impl.h"
 
 namespace neap {
+namespace {
+
+// Calls with the same shapes share a kernel.
+std::vector<TuningReport::Loop> loops_of(const Program& program) {
+  std::vector<TuningReport::Loop> out;
+  std::set<const Kernel*> seen;
+  for (std::size_t i = 0; i < program.kernels.size(); ++i) {
+    const auto* kernel = dynamic_cast<const FactoredKernel*>(program.kernels[i].get());
+    if (kernel == nullptr || !seen.insert(kernel).second) continue;
+    TuningReport::Loop loop{
+        .name = program.graph.nodes[i].name, .factor = {}, .factors = kernel->factor_names(), .ms = {}};
+    loop.factor = loop.factors[kernel->search().chosen()];
+    for (std::size_t f = 0; f < loop.factors.size(); ++f) loop.ms.push_back(kernel->search().median_ms(f));
+    out.push_back(std::move(loop));
+  }
+  return out;
+}
+
+}  // namespace
 
 // None: there is nothing to choose, or no batch to rehearse with.
 std::optional<TunerOptions> Trainer::Impl::tuning() const {
@@ -24,6 +46,12 @@ void Trainer::Impl::make_tuner() {
   tuner_ = std::make_unique<Tuner>(
       TunedRun{.device = *setup_.device, .arena = *arena_, .settled = settled, .base = first(), .put_in = put_in},
       std::move(*options));
+}
+
+TuningReport Trainer::Impl::tuning_report() const {
+  TuningReport out = tuner_ ? tuner_->report() : TuningReport{};
+  out.loops = loops_of(*(active_ != nullptr ? *active_ : first()).program());
+  return out;
 }
 
 // Who runs the step that was planned for. Below what storing everything takes there is one plan and one graph.

@@ -25,11 +25,13 @@ std::vector<Variant> variants_of(const TrainOptions& options, const Graph& graph
   const RecurrentTraining& o = options.recurrent;
   const bool is_adaptive = o.gear == "adaptive";
   const std::int64_t unroll = is_adaptive ? 0 : booked_steps(parse_gear(o.gear));
-  if (o.gates != "adaptive" && o.gates != "keep" && o.gates != "recompute") {
-    throw UserError(fmt::format("--gates '{}': take adaptive, keep or recompute", o.gates));
+  const bool by_cudnn = o.gates == "cudnn";
+  if (o.gates != "adaptive" && o.gates != "keep" && o.gates != "recompute" && !by_cudnn) {
+    throw UserError(fmt::format("--gates '{}': take adaptive, keep, recompute or cudnn", o.gates));
   }
+  if (by_cudnn && options.device == "cpu") throw UserError("--gates cudnn is for --device cuda");
   if (std::none_of(graph.nodes.begin(), graph.nodes.end(), is_chunk)) return {{}};
-  if (o.gates != "adaptive") return {{o.gates == "keep", unroll}};
+  if (o.gates != "adaptive") return {{o.gates == "keep" || by_cudnn, unroll, by_cudnn}};
   // The other policies do what they say and no more; levels are of one program's tensors; on CUDA gates are kept.
   const bool is_free =
       options.policy == "adaptive" && options.precision.tolerance == "exact" && options.device != "cuda";
@@ -44,6 +46,7 @@ void apply(const Variant& variant, Graph& forward) {
     if (!is_chunk(node)) continue;
     if (variant.unroll > 0) node.attrs.set("unroll", variant.unroll);
     if (!variant.keeps_gates) node.attrs.set("gates", std::string("recompute"));
+    if (variant.by_cudnn && node.op->name == "lstm_chunk") node.attrs.set("gates", std::string("cudnn"));
   }
 }
 

@@ -1,5 +1,6 @@
-// Forms of a model's recurrent layers that differ in what they save and book, in no bit of any result: a run may go
-// from one to another between steps. The state lies at the same place for all of them.
+// Forms of a model's recurrent layers that differ in what they save and book, in no bit of any result, cuDNN's apart
+// (which is never one of several): a run may go from one to another between steps. The state lies at the same place for
+// all of them.
 #pragma once
 
 #include <vector>
@@ -12,6 +13,7 @@ namespace neap {
 struct Variant {
   bool keeps_gates = true;
   std::int64_t unroll = 0;  // steps that workspace is booked for; 0: all of a chunk
+  bool by_cudnn = false;    // LSTM layers by cuDNN, to its own bits
   friend bool operator==(const Variant&, const Variant&) = default;
 };
 

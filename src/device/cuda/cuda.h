@@ -64,6 +64,7 @@ class CudaContext {
 
  private:
   CudaContext();
+  void open();
 
   int device_ = 0;
   int multiprocessors_ = 0;

@@ -64,8 +64,10 @@ void refuse_above_free(std::int64_t bytes, CUresult status) {
   std::size_t total = 0;
   NEAP_CHECK_CUDA(cudaMemGetInfo(&free, &total));
   if (bytes <= static_cast<std::int64_t>(free) && status == CUDA_SUCCESS) return;
-  throw DeviceError(fmt::format("the GPU has {} free, the arena needs {} more; another process may use it",
-                                human_bytes(static_cast<std::int64_t>(free)), human_bytes(bytes)));
+  throw DeviceError(
+      fmt::format("the GPU has {} free, the arena needs {} more; another process may use it, or give a "
+                  "smaller --budget",
+                  human_bytes(static_cast<std::int64_t>(free)), human_bytes(bytes)));
 }
 
 CUmemAllocationProp on_the_card() {
@@ -141,7 +143,9 @@ void CudaArena::map_to(std::size_t chunks) {
   CUmemAccessDesc access{};
   access.location = properties.location;
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  check(driver().set_access(start_ + before * size, (chunks - before) * size, &access, 1), "cuMemSetAccess");
+  const CUresult status = driver().set_access(start_ + before * size, (chunks - before) * size, &access, 1);
+  if (status != CUDA_SUCCESS) unmap_to(before);
+  check(status, "cuMemSetAccess");
 }
 
 void CudaArena::unmap_to(std::size_t chunks) {

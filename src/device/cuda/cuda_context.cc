@@ -36,6 +36,14 @@ std::function<std::int64_t()> find_used_bytes(const char* bus_id) {
   };
 }
 
+// A card whose memory others have has none for a context either; which call meets it first depends on the driver.
+void refuse_full_card(cudaError_t status) {
+  if (status != cudaErrorMemoryAllocation) return;
+  throw DeviceError(
+      "--device cuda: the GPU has no memory left for a CUDA context, which takes about 600 MiB; another process has it "
+      "(nvidia-smi shows which)");
+}
+
 void check_driver() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
@@ -51,6 +59,7 @@ void check_driver() {
   if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0)) {
     throw DeviceError("--device cuda: there is no GPU that CUDA can use; use --device cpu");
   }
+  refuse_full_card(status);
   check_cuda(status, "cudaGetDeviceCount");
 }
 
@@ -58,8 +67,9 @@ void check_driver() {
 
 void check_cuda(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
+  const char* hint = status == cudaErrorMemoryAllocation ? "; another process may use the GPU's memory" : "";
   throw DeviceError(
-      fmt::format("{} failed: {} ({})", name_of(call), cudaGetErrorString(status), cudaGetErrorName(status)));
+      fmt::format("{} failed: {} ({}){}", name_of(call), cudaGetErrorString(status), cudaGetErrorName(status), hint));
 }
 
 void check_launch(const char* kernel) {
@@ -76,6 +86,20 @@ CudaContext& CudaContext::get() {
 
 CudaContext::CudaContext() {
   check_driver();
+  try {
+    open();
+  } catch (...) {
+    // What failed for want of memory says so in one way, whichever call it was.
+    std::size_t free = 0;
+    std::size_t total = 0;
+    refuse_full_card(cudaMemGetInfo(&free, &total));
+    constexpr std::size_t kLeast = 64U << 20U;  // below it libraries cannot begin
+    if (free < kLeast) refuse_full_card(cudaErrorMemoryAllocation);
+    throw;
+  }
+}
+
+void CudaContext::open() {
   char bus_id[32] = {};
   NEAP_CHECK_CUDA(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, device_));
   used_bytes_ = find_used_bytes(bus_id);

@@ -8,6 +8,7 @@
 #include "device/cuda/cublas.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/cuda_arena.h"
+#include "device/cuda/cupti.h"
 #include "neap/error.h"
 
 namespace neap {
@@ -156,6 +157,7 @@ class CudaDevice final : public Device {
     check_cuda(status, "cudaGraphInstantiate");
     return std::make_unique<CudaReplay>(made, stream);
   }
+  ActivityLog* activities(std::string& why) override { return cupti_log(why); }
   std::int64_t context_bytes() const override { return context_.fixed_bytes(); }
 
  private:

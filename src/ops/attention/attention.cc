@@ -37,45 +37,8 @@ Values gradient(GradientCall& c) {
   return dx;
 }
 
-Prepared simd(const OpCall& call) {
-  const AttentionShape shape = attention_shape(call, kForwardInputs);
-  const auto run = [s = shape, packed = is_packed(call, kForwardInputs),
-                    key = call.attrs.integer("key", 0)](const Buffers& b) {
-    const auto in = heads_of(b.in<float>(0), b.in<float>(1), b.in<float>(2), packed, s);
-    attention_table().run(s, {.q = in.q,
-                              .k = in.k,
-                              .v = in.v,
-                              .mask = b.in<void>(3),
-                              .draw = attention_draw(s, key, b.in<std::uint64_t>(4)),
-                              .out = b.out<float>(0),
-                              .lse = b.out<float>(1),
-                              .workspace = reinterpret_cast<float*>(b.workspace)});
-  };
-  return function_kernel(run, attention_table().floats(shape) * static_cast<std::int64_t>(sizeof(float)));
-}
-
-Prepared simd_grad(const OpCall& call) {
-  const AttentionShape shape = attention_shape(call, kBackwardInputs);
-  const auto run = [s = shape, packed = is_packed(call, kBackwardInputs),
-                    key = call.attrs.integer("key", 0)](const Buffers& b) {
-    const auto in = heads_of(b.in<float>(1), b.in<float>(2), b.in<float>(3), packed, s);
-    const auto out = packed ? heads_of<float>(b.out<float>(0), nullptr, nullptr, true, s)
-                            : heads_of(b.out<float>(0), b.out<float>(1), b.out<float>(2), false, s);
-    attention_grad_table().run(s, {.dout = b.in<float>(0),
-                                   .q = in.q,
-                                   .k = in.k,
-                                   .v = in.v,
-                                   .out = b.in<float>(4),
-                                   .lse = b.in<float>(5),
-                                   .mask = b.in<void>(6),
-                                   .draw = attention_draw(s, key, b.in<std::uint64_t>(7)),
-                                   .dq = out.q,
-                                   .dk = out.k,
-                                   .dv = out.v,
-                                   .workspace = reinterpret_cast<float*>(b.workspace)});
-  };
-  return function_kernel(run, attention_grad_table().floats(shape) * static_cast<std::int64_t>(sizeof(float)));
-}
+Prepared simd(const OpCall& call) { return attention_by(attention_table(), call); }
+Prepared simd_grad(const OpCall& call) { return attention_grad_by(attention_grad_table(), call); }
 
 // Pairs of a query and a key that it sees.
 double pairs(const AttentionShape& s) {

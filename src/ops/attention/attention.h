@@ -39,6 +39,49 @@ Heads<T> heads_of(T* q, T* k, T* v, bool packed, const AttentionShape& s) {
 
 AttentionDraw attention_draw(const AttentionShape& s, std::int64_t key, const std::uint64_t* rng);
 
+// The kernels of a table over the call's buffers.
+template <class T>
+Prepared attention_by(const AttentionTable<T>& table, const OpCall& call) {
+  const AttentionShape shape = attention_shape(call, kForwardInputs);
+  const auto run = [s = shape, table, packed = is_packed(call, kForwardInputs),
+                    key = call.attrs.integer("key", 0)](const Buffers& b) {
+    const auto in = heads_of(b.in<T>(0), b.in<T>(1), b.in<T>(2), packed, s);
+    table.run(s, {.q = in.q,
+                  .k = in.k,
+                  .v = in.v,
+                  .mask = b.in<void>(3),
+                  .draw = attention_draw(s, key, b.in<std::uint64_t>(4)),
+                  .out = b.out<T>(0),
+                  .lse = b.out<float>(1),
+                  .workspace = reinterpret_cast<float*>(b.workspace)});
+  };
+  return function_kernel(run, table.floats(shape) * static_cast<std::int64_t>(sizeof(float)));
+}
+
+template <class T>
+Prepared attention_grad_by(const AttentionGradTable<T>& table, const OpCall& call) {
+  const AttentionShape shape = attention_shape(call, kBackwardInputs);
+  const auto run = [s = shape, table, packed = is_packed(call, kBackwardInputs),
+                    key = call.attrs.integer("key", 0)](const Buffers& b) {
+    const auto in = heads_of(b.in<T>(1), b.in<T>(2), b.in<T>(3), packed, s);
+    const auto out = packed ? heads_of<T>(b.out<T>(0), nullptr, nullptr, true, s)
+                            : heads_of(b.out<T>(0), b.out<T>(1), b.out<T>(2), false, s);
+    table.run(s, {.dout = b.in<T>(0),
+                  .q = in.q,
+                  .k = in.k,
+                  .v = in.v,
+                  .out = b.in<T>(4),
+                  .lse = b.in<float>(5),
+                  .mask = b.in<void>(6),
+                  .draw = attention_draw(s, key, b.in<std::uint64_t>(7)),
+                  .dq = out.q,
+                  .dk = out.k,
+                  .dv = out.v,
+                  .workspace = reinterpret_cast<float*>(b.workspace)});
+  };
+  return function_kernel(run, table.floats(shape) * static_cast<std::int64_t>(sizeof(float)));
+}
+
 [[gnu::weak]] Prepared attention_hopper_cuda(const OpCall& call);
 [[gnu::weak]] Prepared attention_grad_hopper_cuda(const OpCall& call);
 [[gnu::weak]] Prepared attention_bf16_cuda(const OpCall& call);

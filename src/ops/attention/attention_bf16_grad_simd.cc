@@ -1,13 +1,10 @@
-#include <omp.h>
-
-#include "ops/attention/attention_bf16_simd.h"
+#include "ops/attention/attention_simd.h"
+#include "ops/attention/blocks_simd.h"
 #include "ops/attention/pairs_simd.h"
-
-#if defined(__AVX512F__)
 
 namespace neap::NEAP_ISA_NS {
 
-const AttentionBf16Table& attention_bf16_grad_table();
+#if defined(__AVX512F__)
 
 namespace {
 
@@ -26,49 +23,37 @@ struct Scratch {
   std::uint32_t* change_pairs;  // ds in pairs of keys, [key / 2][query]
   float* lse;
   float* delta;  // dout . out
-  float* mask;
-  float* rows;
-  float* keep;
+  ExtraTiles extra;
   float* dkey;  // [keys][width], all of a head
   float* dvalue;
 };
 
 std::int64_t floats_a_thread(const AttentionShape& s) {
   const std::int64_t width = whole_vectors(s.depth);
-  const std::int64_t tiles = 4 + (s.mask != MaskKind::kNone ? 1 : 0) + (s.drop > 0 ? 2 : 0);
-  return 6 * kTile * width + tiles * kTile * kTile + 2 * kTile + 2 * s.keys * width;
+  return 5 * kTile * width + 7 * kTile * kTile / 2 + 2 * kTile + 2 * s.keys * width + extra_floats(s);
 }
 
 Scratch scratch_of(const AttentionShape& s, float* at) {
   const std::int64_t wide = kTile * whole_vectors(s.depth);
   constexpr std::int64_t kSquare = kTile * kTile;
+  Place place{at};
   Scratch x{};
-  const auto take = [&at](std::int64_t floats) {
-    float* here = at;
-    at += floats;
-    return here;
-  };
-  const auto take_pairs = [&take](std::int64_t pairs) { return reinterpret_cast<std::uint32_t*>(take(pairs)); };
-  x.query_turned = take_pairs(wide);
-  x.dout_turned = take_pairs(wide);
-  x.query = take_pairs(wide / 2);
-  x.dout = take_pairs(wide / 2);
-  x.key = take_pairs(wide);
-  x.dquery = take(wide);
-  x.weight = take(kSquare);
-  x.change = take(kSquare);
-  x.weights = reinterpret_cast<std::uint16_t*>(take(kSquare / 2));
-  x.changes = reinterpret_cast<std::uint16_t*>(take(kSquare / 2));
-  x.change_pairs = take_pairs(kSquare / 2);
-  x.lse = take(kTile);
-  x.delta = take(kTile);
-  if (s.mask != MaskKind::kNone) x.mask = take(kSquare);
-  if (s.drop > 0) {
-    x.rows = take(kSquare);
-    x.keep = take(kSquare);
-  }
-  x.dkey = take(s.keys * whole_vectors(s.depth));
-  x.dvalue = take(s.keys * whole_vectors(s.depth));
+  x.query_turned = place.pairs(wide);
+  x.dout_turned = place.pairs(wide);
+  x.query = place.pairs(wide / 2);
+  x.dout = place.pairs(wide / 2);
+  x.key = place.pairs(wide);
+  x.dquery = place.floats(wide);
+  x.weight = place.floats(kSquare);
+  x.change = place.floats(kSquare);
+  x.weights = place.halves(kSquare);
+  x.changes = place.halves(kSquare);
+  x.change_pairs = place.pairs(kSquare / 2);
+  x.lse = place.floats(kTile);
+  x.delta = place.floats(kTile);
+  x.extra = extra_tiles(s, place);
+  x.dkey = place.floats(s.keys * whole_vectors(s.depth));
+  x.dvalue = place.floats(s.keys * whole_vectors(s.depth));
   return x;
 }
 
@@ -113,18 +98,8 @@ inline void add_over_queries(const AttentionShape& s, const ScoreTile& t, const 
   }
 }
 
-NEAP_VM float dot(const std::uint16_t* a, const std::uint16_t* b, std::int64_t n) {
-  vf sum{};
-  for (std::int64_t c = 0; c < n; c += kLanes) {
-    const std::int64_t lanes = least(kLanes, n - c);
-    sum = vfma(vload_bf16_n(a + c, lanes), vload_bf16_n(b + c, lanes), sum);
-  }
-  return vsum_lanes(sum);
-}
-
-// A row that saw no key has lse = -inf: +inf makes all of its weights 0. So do the lanes beyond the last query.
-inline void load_rows(const AttentionShape& s, const AttentionBackwardBf16& g, std::int64_t b, std::int64_t h,
-                      std::int64_t query, const Scratch& x) {
+inline void load_rows(const AttentionShape& s, const AttentionBackward<std::uint16_t>& g, std::int64_t b,
+                      std::int64_t h, std::int64_t query, const Scratch& x) {
   const std::int64_t queries = least(kTile, s.queries - query);
   const std::uint16_t* q = g.q + b * s.q.batch + h * s.q.head + query * s.q.token;
   const std::int64_t at = b * s.out.batch + h * s.out.head + query * s.out.token;
@@ -132,12 +107,8 @@ inline void load_rows(const AttentionShape& s, const AttentionBackwardBf16& g, s
   transpose_pairs(q, s.q.token, queries, s.depth, x.query_turned);
   pair_rows(g.dout + at, s.out.token, queries, s.depth, x.dout);
   transpose_pairs(g.dout + at, s.out.token, queries, s.depth, x.dout_turned);
-  const float* lse = g.lse + (b * s.heads + h) * s.queries + query;
-  for (std::int64_t i = 0; i < kTile; ++i) {
-    const bool is_seeing = i < queries && lse[i] != -__builtin_inff();
-    x.lse[i] = is_seeing ? lse[i] : __builtin_inff();
-    x.delta[i] = i < queries ? dot(g.dout + at + i * s.out.token, g.out + at + i * s.out.token, s.depth) : 0.0F;
-  }
+  load_lse(g.lse + (b * s.heads + h) * s.queries + query, queries, x.lse);
+  load_delta(s, g.dout + at, g.out + at, queries, x.delta);
   for (std::int64_t i = 0; i < kTile * whole_vectors(s.depth); ++i) x.dquery[i] = 0;
 }
 
@@ -148,8 +119,8 @@ inline void write_rows(const AttentionShape& s, std::int64_t rows, const float* 
   for (std::int64_t i = 0; i < rows; ++i) store_scaled(dst + i * strides.token, sums + i * width, scale, s.depth);
 }
 
-void block_of_queries(const AttentionShape& s, const AttentionBackwardBf16& g, std::int64_t b, std::int64_t h,
-                      std::int64_t query, const Scratch& x) {
+void block_of_queries(const AttentionShape& s, const AttentionBackward<std::uint16_t>& g, std::int64_t b,
+                      std::int64_t h, std::int64_t query, const Scratch& x) {
   const std::int64_t kv = h / (s.heads / s.kv_heads);
   const std::int64_t width = whole_vectors(s.depth);
   const std::uint16_t* k = g.k + b * s.k.batch + kv * s.k.head;
@@ -160,7 +131,8 @@ void block_of_queries(const AttentionShape& s, const AttentionBackwardBf16& g, s
     const ScoreTile t = score_tile(s, query, key);
     pair_products_of_tile(k + key * s.k.token, s.k.token, x.query_turned, s, t, x.weight);
     pair_products_of_tile(v + key * s.v.token, s.v.token, x.dout_turned, s, t, x.change);
-    weigh(s, t, mask_tile(s, g.mask, b, h, t, x.mask), keep_tile(s, g.draw, b, h, t, x.rows, x.keep), x);
+    weigh(s, t, mask_tile(s, g.mask, b, h, t, x.extra.mask), keep_tile(s, g.draw, b, h, t, x.extra.rows, x.extra.keep),
+          x);
     if (g.dv != nullptr) add_over_queries(s, t, x.weights, x.dout, x.dvalue + key * width);
     if (g.dk != nullptr) add_over_queries(s, t, x.changes, x.query, x.dkey + key * width);
     if (g.dq == nullptr) continue;
@@ -172,34 +144,33 @@ void block_of_queries(const AttentionShape& s, const AttentionBackwardBf16& g, s
              g.dq + b * s.q.batch + h * s.q.head + query * s.q.token);
 }
 
-// A thread has whole heads of keys, so that their gradients are summed in one order: over heads, then over queries.
-void grad(const AttentionShape& s, const AttentionBackwardBf16& g) {
-  const std::int64_t each = floats_a_thread(s);
-  const std::int64_t group = s.heads / s.kv_heads;
-#pragma omp parallel for schedule(static) num_threads(s.threads)
-  for (std::int64_t u = 0; u < s.batch * s.kv_heads; ++u) {
-    const std::int64_t b = u / s.kv_heads;
-    const std::int64_t kv = u % s.kv_heads;
-    const Scratch x = scratch_of(s, g.workspace + omp_get_thread_num() * each);
+void run(const AttentionShape& s, const AttentionBackward<std::uint16_t>& g) {
+  over_key_heads(s, g.workspace, floats_a_thread(s), [&](std::int64_t b, std::int64_t kv, float* workspace) {
+    const Scratch x = scratch_of(s, workspace);
     const std::int64_t sums = s.keys * whole_vectors(s.depth);
     for (std::int64_t i = 0; i < sums; ++i) x.dkey[i] = x.dvalue[i] = 0;
-    for (std::int64_t h = kv * group; h < (kv + 1) * group; ++h) {
-      for (std::int64_t query = 0; query < s.queries; query += kTile) block_of_queries(s, g, b, h, query, x);
-    }
+    over_queries_of(s, kv, [&](std::int64_t h, std::int64_t query) { block_of_queries(s, g, b, h, query, x); });
     if (g.dk != nullptr) write_rows(s, s.keys, x.dkey, s.scale, s.k, g.dk + b * s.k.batch + kv * s.k.head);
     if (g.dv != nullptr) write_rows(s, s.keys, x.dvalue, 1, s.v, g.dv + b * s.v.batch + kv * s.v.head);
-  }
+  });
 }
 
-std::int64_t grad_floats(const AttentionShape& s) { return floats_a_thread(s) * s.threads; }
+std::int64_t floats(const AttentionShape& s) { return floats_a_thread(s) * s.threads; }
 
 }  // namespace
 
-const AttentionBf16Table& attention_bf16_grad_table() {
-  static constexpr AttentionBf16Table kTable = {nullptr, nullptr, grad_floats, grad};
+const AttentionGradTable<std::uint16_t>& attention_bf16_grad_table() {
+  static constexpr AttentionGradTable<std::uint16_t> kTable = {floats, run};
   return kTable;
 }
 
-}  // namespace neap::NEAP_ISA_NS
+#else
+
+const AttentionGradTable<std::uint16_t>& attention_bf16_grad_table() {
+  static constexpr AttentionGradTable<std::uint16_t> kTable = {nullptr, nullptr};
+  return kTable;
+}
 
 #endif
+
+}  // namespace neap::NEAP_ISA_NS

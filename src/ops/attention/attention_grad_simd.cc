@@ -1,7 +1,5 @@
-#include <omp.h>
-
 #include "ops/attention/attention_simd.h"
-#include "ops/attention/scores_simd.h"
+#include "ops/attention/blocks_simd.h"
 
 namespace neap::NEAP_ISA_NS {
 namespace {
@@ -18,39 +16,28 @@ struct Scratch {
   float* change;  // [key][query]: dp, then ds
   float* lse;
   float* delta;  // dout . out
-  float* mask;
-  float* rows;
-  float* keep;
+  ExtraTiles extra;
 };
 
 std::int64_t floats_a_thread(const AttentionShape& s) {
-  const std::int64_t tiles = 2 + (s.mask != MaskKind::kNone ? 1 : 0) + (s.drop > 0 ? 2 : 0);
-  return 6 * kTile * whole_vectors(s.depth) + tiles * kTile * kTile + 2 * kTile;
+  return 6 * kTile * whole_vectors(s.depth) + 2 * kTile * kTile + 2 * kTile + extra_floats(s);
 }
 
 Scratch scratch_of(const AttentionShape& s, float* at) {
   const std::int64_t wide = kTile * whole_vectors(s.depth);
+  Place place{at};
   Scratch x{};
-  const auto take = [&at](std::int64_t floats) {
-    float* here = at;
-    at += floats;
-    return here;
-  };
-  x.query = take(wide);
-  x.query_turned = take(wide);
-  x.dout = take(wide);
-  x.dout_turned = take(wide);
-  x.key = take(wide);
-  x.dquery = take(wide);
-  x.weight = take(kTile * kTile);
-  x.change = take(kTile * kTile);
-  x.lse = take(kTile);
-  x.delta = take(kTile);
-  if (s.mask != MaskKind::kNone) x.mask = take(kTile * kTile);
-  if (s.drop > 0) {
-    x.rows = take(kTile * kTile);
-    x.keep = take(kTile * kTile);
-  }
+  x.query = place.floats(wide);
+  x.query_turned = place.floats(wide);
+  x.dout = place.floats(wide);
+  x.dout_turned = place.floats(wide);
+  x.key = place.floats(wide);
+  x.dquery = place.floats(wide);
+  x.weight = place.floats(kTile * kTile);
+  x.change = place.floats(kTile * kTile);
+  x.lse = place.floats(kTile);
+  x.delta = place.floats(kTile);
+  x.extra = extra_tiles(s, place);
   return x;
 }
 
@@ -110,17 +97,7 @@ inline void add_to_queries(const AttentionShape& s, const ScoreTile& t, const Sc
   }
 }
 
-NEAP_VM float dot(const float* a, const float* b, std::int64_t n) {
-  vf sum{};
-  for (std::int64_t c = 0; c < n; c += kLanes) {
-    const std::int64_t lanes = least(kLanes, n - c);
-    sum = vfma(vload_n(a + c, lanes), vload_n(b + c, lanes), sum);
-  }
-  return vsum_lanes(sum);
-}
-
-// A row that saw no key has lse = -inf: +inf makes all of its weights 0. So do the lanes beyond the last query.
-inline void load_rows(const AttentionShape& s, const AttentionBackward& g, std::int64_t b, std::int64_t h,
+inline void load_rows(const AttentionShape& s, const AttentionBackward<float>& g, std::int64_t b, std::int64_t h,
                       std::int64_t query, const Scratch& x) {
   const std::int64_t queries = least(kTile, s.queries - query);
   const float* q = g.q + b * s.q.batch + h * s.q.head + query * s.q.token;
@@ -129,12 +106,8 @@ inline void load_rows(const AttentionShape& s, const AttentionBackward& g, std::
   transpose_tile(q, s.q.token, queries, s.depth, s.scale, x.query_turned);
   copy_rows(g.dout + at, s.out.token, queries, s.depth, 1, x.dout);
   transpose_tile(g.dout + at, s.out.token, queries, s.depth, 1, x.dout_turned);
-  const float* lse = g.lse + (b * s.heads + h) * s.queries + query;
-  for (std::int64_t i = 0; i < kTile; ++i) {
-    const bool is_seeing = i < queries && lse[i] != -__builtin_inff();
-    x.lse[i] = is_seeing ? lse[i] : __builtin_inff();
-    x.delta[i] = i < queries ? dot(g.dout + at + i * s.out.token, g.out + at + i * s.out.token, s.depth) : 0.0F;
-  }
+  load_lse(g.lse + (b * s.heads + h) * s.queries + query, queries, x.lse);
+  load_delta(s, g.dout + at, g.out + at, queries, x.delta);
   for (std::int64_t i = 0; i < kTile * whole_vectors(s.depth); ++i) x.dquery[i] = 0;
 }
 
@@ -153,7 +126,7 @@ inline void clear_rows(const AttentionShape& s, const HeadStrides& strides, floa
   }
 }
 
-void block_of_queries(const AttentionShape& s, const AttentionBackward& g, std::int64_t b, std::int64_t h,
+void block_of_queries(const AttentionShape& s, const AttentionBackward<float>& g, std::int64_t b, std::int64_t h,
                       std::int64_t query, const Scratch& x) {
   const std::int64_t kv = h / (s.heads / s.kv_heads);
   const std::int64_t k_first = b * s.k.batch + kv * s.k.head;
@@ -166,7 +139,7 @@ void block_of_queries(const AttentionShape& s, const AttentionBackward& g, std::
     const std::int64_t v_at = v_first + key * s.v.token;
     products_of_tile(g.k + k_at, s.k.token, x.query_turned, s, t, x.weight);
     products_of_tile(g.v + v_at, s.v.token, x.dout_turned, s, t, x.change);
-    weigh(t, mask_tile(s, g.mask, b, h, t, x.mask), keep_tile(s, g.draw, b, h, t, x.rows, x.keep), x);
+    weigh(t, mask_tile(s, g.mask, b, h, t, x.extra.mask), keep_tile(s, g.draw, b, h, t, x.extra.rows, x.extra.keep), x);
     if (g.dv != nullptr) add_to_keys(s, t, x.weight, x.dout, s.v, g.dv + v_at);
     if (g.dk != nullptr) add_to_keys(s, t, x.change, x.query, s.k, g.dk + k_at);
     if (g.dq == nullptr) continue;
@@ -178,29 +151,21 @@ void block_of_queries(const AttentionShape& s, const AttentionBackward& g, std::
   }
 }
 
-// A thread has whole heads of keys, so that their gradients are summed in one order: over heads, then over queries.
-void run(const AttentionShape& s, const AttentionBackward& g) {
-  const std::int64_t each = floats_a_thread(s);
-  const std::int64_t group = s.heads / s.kv_heads;
-#pragma omp parallel for schedule(static) num_threads(s.threads)
-  for (std::int64_t u = 0; u < s.batch * s.kv_heads; ++u) {
-    const std::int64_t b = u / s.kv_heads;
-    const std::int64_t kv = u % s.kv_heads;
-    const Scratch x = scratch_of(s, g.workspace + omp_get_thread_num() * each);
+void run(const AttentionShape& s, const AttentionBackward<float>& g) {
+  over_key_heads(s, g.workspace, floats_a_thread(s), [&](std::int64_t b, std::int64_t kv, float* workspace) {
+    const Scratch x = scratch_of(s, workspace);
     if (g.dk != nullptr) clear_rows(s, s.k, g.dk + b * s.k.batch + kv * s.k.head);
     if (g.dv != nullptr) clear_rows(s, s.v, g.dv + b * s.v.batch + kv * s.v.head);
-    for (std::int64_t h = kv * group; h < (kv + 1) * group; ++h) {
-      for (std::int64_t query = 0; query < s.queries; query += kTile) block_of_queries(s, g, b, h, query, x);
-    }
-  }
+    over_queries_of(s, kv, [&](std::int64_t h, std::int64_t query) { block_of_queries(s, g, b, h, query, x); });
+  });
 }
 
 std::int64_t floats(const AttentionShape& s) { return floats_a_thread(s) * s.threads; }
 
 }  // namespace
 
-const AttentionGradTable& attention_grad_table() {
-  static constexpr AttentionGradTable kTable = {floats, run};
+const AttentionGradTable<float>& attention_grad_table() {
+  static constexpr AttentionGradTable<float> kTable = {floats, run};
   return kTable;
 }
 

@@ -35,33 +35,42 @@ struct AttentionDraw {
   std::uint64_t key = 0, index = 0;
 };
 
+// T: float, or std::uint16_t for bf16.
+template <class T>
 struct AttentionForward {
-  const float *q, *k, *v;
+  const T *q, *k, *v;
   const void* mask;
   AttentionDraw draw;
-  float* out;
+  T* out;
   float* lse;  // [batch, heads, queries], may be null
   float* workspace;
 };
 
+template <class T>
 struct AttentionBackward {
-  const float *dout, *q, *k, *v, *out, *lse;
+  const T *dout, *q, *k, *v, *out;
+  const float* lse;
   const void* mask;
   AttentionDraw draw;
-  float *dq, *dk, *dv;  // each may be null
+  T *dq, *dk, *dv;  // each may be null
   float* workspace;
 };
 
-struct AttentionTable {
+template <class Pass>
+struct AttentionKernels {
   std::int64_t (*floats)(const AttentionShape&);  // of workspace, for all threads
-  void (*run)(const AttentionShape&, const AttentionForward&);
+  void (*run)(const AttentionShape&, const Pass&);
 };
-NEAP_ISA_TABLE(AttentionTable, attention_table)
+template <class T>
+using AttentionTable = AttentionKernels<AttentionForward<T>>;
+template <class T>
+using AttentionGradTable = AttentionKernels<AttentionBackward<T>>;
 
-struct AttentionGradTable {
-  std::int64_t (*floats)(const AttentionShape&);
-  void (*run)(const AttentionShape&, const AttentionBackward&);
-};
-NEAP_ISA_TABLE(AttentionGradTable, attention_grad_table)
+NEAP_ISA_TABLE(AttentionTable<float>, attention_table)
+NEAP_ISA_TABLE(AttentionGradTable<float>, attention_grad_table)
+// By instructions for bf16: products of pairs with sums in f32, weights rounded to bf16 before they meet the values.
+// The depth is even. Null where the build has no such instructions.
+NEAP_ISA_TABLE(AttentionTable<std::uint16_t>, attention_bf16_table)
+NEAP_ISA_TABLE(AttentionGradTable<std::uint16_t>, attention_bf16_grad_table)
 
 }  // namespace neap

@@ -78,13 +78,11 @@ Values gradient_without_x(GradientCall& c) {
 }
 
 // With a residual the gate is the mask; else it is made again from x, which is needed anyway. With batch statistics dx
-// includes their way back, and mean and rstd get none.
+// includes their way back, and mean and rstd get none; statistics that come from elsewhere get their gradients.
 Values gradient(GradientCall& c) {
   const bool is_trained = uses_batch_stats(c);
-  if (!is_trained && (c.wants(1) || c.wants(2))) {
-    throw UserError("mean and rstd must be batch_stats of x, or not depend on what is trained");
-  }
-  if (!is_trained && !c.wants(3) && !c.wants(4)) return gradient_without_x(c);
+  const bool has_others = !is_trained && (c.wants(1) || c.wants(2));
+  if (!is_trained && !has_others && !c.wants(3) && !c.wants(4)) return gradient_without_x(c);
   const bool relu = has_relu(c.node.attrs);
   const Value mask = relu && c.x(5) ? c.y(1) : Value{};
   const Value bias = relu && !c.x(5) ? c.x(4) : Value{};
@@ -94,6 +92,11 @@ Values gradient(GradientCall& c) {
   dx[0] = made[0];
   dx[3] = made[1];
   dx[4] = made[2];
+  if (has_others) {
+    const Values stats = c.g.add("batch_norm_stats_grad", {c.x(3), c.x(2), made[1], made[2]});
+    dx[1] = stats[0];
+    dx[2] = stats[1];
+  }
   if (c.wants(5)) dx[5] = residual_gradient(c, made[3]);
   return dx;
 }

@@ -11,13 +11,15 @@ bool has(const Attrs& attrs, const char* name) { return attrs.integer(name, 0) !
 struct StatsTerm {
   const Bf16* x;
   std::int64_t c;
-  __device__ void operator()(std::int64_t row, std::int64_t column, float (&sums)[2][kVector]) const {
-    float v[kVector];
-    load8(x + row * c + column, v);
-    for (int i = 0; i < kVector; ++i) {
-      sums[0][i] += v[i];
-      sums[1][i] = fmaf(v[i], v[i], sums[1][i]);
-    }
+  __device__ auto at(std::int64_t column) const {
+    return [*this, column](std::int64_t row, float(&sums)[2][kVector]) {
+      float v[kVector];
+      load8(x + row * c + column, v);
+      for (int i = 0; i < kVector; ++i) {
+        sums[0][i] += v[i];
+        sums[1][i] = fmaf(v[i], v[i], sums[1][i]);
+      }
+    };
   }
 };
 
@@ -33,8 +35,13 @@ struct StatsFinish {
   }
 };
 
+__device__ uint4 load_raw(const Bf16* p) { return *reinterpret_cast<const uint4*>(p); }
+__device__ void widen_raw(const uint4& raw, float (&v)[kVector]) { load8(reinterpret_cast<const Bf16*>(&raw), v); }
+
+constexpr int kBatch = 4;  // rows that a thread has read before it writes any: what it writes may lie in their place
+
 struct Apply {
-  std::int64_t n, c;
+  ColumnParts8 s;
   const Bf16* x;
   const float *mean, *rstd, *scale, *bias;
   const Bf16* residual;
@@ -43,70 +50,121 @@ struct Apply {
   std::uint8_t* mask;
 };
 
-__global__ void __launch_bounds__(kThreads) apply_kernel(const __grid_constant__ Apply a) {
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x * kVector;
-  for (std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * kVector; i < a.n;
-       i += stride) {
-    const std::int64_t c = i % a.c;
-    float v[kVector], mean[kVector], rstd[kVector], scale[kVector], bias[kVector];
-    load8(a.x + i, v);
-    load8(a.mean + c, mean);
-    load8(a.rstd + c, rstd);
-    load8(a.scale + c, scale);
-    load8(a.bias + c, bias);
-    for (int k = 0; k < kVector; ++k) v[k] = fmaf(scale[k] * rstd[k], v[k] - mean[k], bias[k]);
-    if (a.residual != nullptr) {
-      float more[kVector];
-      load8(a.residual + i, more);
-      for (int k = 0; k < kVector; ++k) v[k] += more[k];
+// What eight columns share.
+struct Affine {
+  float mean[kVector], slope[kVector], bias[kVector];
+  __device__ Affine(std::int64_t c, const float* mean_, const float* rstd, const float* scale, const float* bias_) {
+    float deviation[kVector];
+    load8(mean_ + c, mean);
+    load8(rstd + c, deviation);
+    load8(scale + c, slope);
+    load8(bias_ + c, bias);
+    for (int k = 0; k < kVector; ++k) slope[k] *= deviation[k];
+  }
+};
+
+__device__ void apply_row(const Apply& a, const Affine& f, std::int64_t i, const uint4& x, const uint4& residual) {
+  float v[kVector];
+  widen_raw(x, v);
+  for (int k = 0; k < kVector; ++k) v[k] = fmaf(f.slope[k], v[k] - f.mean[k], f.bias[k]);
+  if (a.residual != nullptr) {
+    float more[kVector];
+    widen_raw(residual, more);
+    for (int k = 0; k < kVector; ++k) v[k] += more[k];
+  }
+  unsigned bits = 0;
+  for (int k = 0; k < kVector; ++k) {
+    if (a.relu && v[k] < 0) v[k] = 0;
+    bits |= v[k] > 0 ? 1U << k : 0;
+  }
+  store8(a.y + i, v);
+  if (a.mask != nullptr) a.mask[i / kVector] = static_cast<std::uint8_t>(bits);
+}
+
+__global__ void __launch_bounds__(256, 2) apply_kernel(const __grid_constant__ Apply a) {
+  const std::int64_t column = a.s.column();
+  if (column >= a.s.c) return;
+  const Affine f(column, a.mean, a.rstd, a.scale, a.bias);
+  const std::int64_t end = a.s.end_row();
+  const int step = a.s.row_step();
+  for (std::int64_t row = a.s.first_row(); row < end; row += kBatch * step) {
+    uint4 x[kBatch], residual[kBatch];
+#pragma unroll
+    for (int n = 0; n < kBatch; ++n) {
+      const std::int64_t i = (row + n * step) * a.s.c + column;
+      if (row + n * step >= end) break;
+      x[n] = load_raw(a.x + i);
+      if (a.residual != nullptr) residual[n] = load_raw(a.residual + i);
     }
-    unsigned bits = 0;
-    for (int k = 0; k < kVector; ++k) {
-      if (a.relu && v[k] < 0) v[k] = 0;
-      bits |= v[k] > 0 ? 1U << k : 0;
+#pragma unroll
+    for (int n = 0; n < kBatch; ++n) {
+      if (row + n * step >= end) break;
+      apply_row(a, f, (row + n * step) * a.s.c + column, x[n], residual[n]);
     }
-    store8(a.y + i, v);
-    if (a.mask != nullptr) a.mask[i / kVector] = static_cast<std::uint8_t>(bits);
   }
 }
 
-// dy behind the relu: by the mask, or by the sign of the same formula as in apply_kernel.
+enum class Gate : std::uint8_t { kOpen, kMask, kSign };
+
+// dy behind the relu: by the mask, or by the sign of the same formula as in apply_row.
 struct Gated {
   std::int64_t c;
   const Bf16 *dy, *x;
   const float *mean, *rstd, *scale, *bias;
   const std::uint8_t* mask;
-  bool relu;
+  Gate gate;
+};
 
-  // `centred` is x - mean.
-  __device__ void load(std::int64_t i, std::int64_t column, float (&d)[kVector], float (&centred)[kVector]) const {
-    float centre[kVector];
-    load8(dy + i, d);
-    load8(x + i, centred);
-    load8(mean + column, centre);
-    for (int k = 0; k < kVector; ++k) centred[k] -= centre[k];
-    if (!relu) return;
-    if (mask != nullptr) {
-      const unsigned bits = mask[i / kVector];
-      for (int k = 0; k < kVector; ++k) d[k] = (bits >> k & 1U) != 0 ? d[k] : 0;
-      return;
+struct GatedRow {
+  uint4 dy, x;
+  unsigned bits;
+};
+
+// Of eight columns.
+template <Gate kGate>
+struct GatedColumns {
+  const Bf16 *dy, *x;
+  const std::uint8_t* mask;
+  float mean[kVector], slope[kVector], bias[kVector];
+
+  __device__ GatedColumns(const Gated& g, std::int64_t column) : dy(g.dy), x(g.x), mask(g.mask) {
+    load8(g.mean + column, mean);
+    if constexpr (kGate == Gate::kSign) {
+      float deviation[kVector];
+      load8(g.rstd + column, deviation);
+      load8(g.scale + column, slope);
+      load8(g.bias + column, bias);
+      for (int k = 0; k < kVector; ++k) slope[k] *= deviation[k];
     }
+  }
+  __device__ GatedRow load(std::int64_t i) const {
+    return {load_raw(dy + i), load_raw(x + i), kGate == Gate::kMask ? mask[i / kVector] : 0U};
+  }
+  // `centred` is x - mean.
+  __device__ void gate(const GatedRow& row, float (&d)[kVector], float (&centred)[kVector]) const {
+    widen_raw(row.dy, d);
+    widen_raw(row.x, centred);
     for (int k = 0; k < kVector; ++k) {
-      d[k] = fmaf(scale[column + k] * rstd[column + k], centred[k], bias[column + k]) > 0 ? d[k] : 0;
+      centred[k] -= mean[k];
+      if constexpr (kGate == Gate::kMask) d[k] = (row.bits >> k & 1U) != 0 ? d[k] : 0;
+      if constexpr (kGate == Gate::kSign) d[k] = fmaf(slope[k], centred[k], bias[k]) > 0 ? d[k] : 0;
     }
   }
 };
 
+template <Gate kGate>
 struct GradTerm {
   Gated g;
-  __device__ void operator()(std::int64_t row, std::int64_t column, float (&sums)[2][kVector]) const {
-    float d[kVector];
-    float centred[kVector];
-    g.load(row * g.c + column, column, d, centred);
-    for (int k = 0; k < kVector; ++k) {
-      sums[0][k] += d[k];
-      sums[1][k] = fmaf(d[k], centred[k], sums[1][k]);
-    }
+  __device__ auto at(std::int64_t column) const {
+    return [columns = GatedColumns<kGate>(g, column), c = g.c, column](std::int64_t row, float(&sums)[2][kVector]) {
+      float d[kVector];
+      float centred[kVector];
+      columns.gate(columns.load(row * c + column), d, centred);
+      for (int k = 0; k < kVector; ++k) {
+        sums[0][k] += d[k];
+        sums[1][k] = fmaf(d[k], centred[k], sums[1][k]);
+      }
+    };
   }
 };
 
@@ -128,24 +186,50 @@ struct GradFinish {
   }
 };
 
-__global__ void __launch_bounds__(kThreads)
-    dx_kernel(Gated g, std::int64_t n, const float* factors, Bf16* dx, Bf16* dresidual) {
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x * kVector;
-  for (std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * kVector; i < n;
-       i += stride) {
-    const std::int64_t column = i % g.c;
-    float d[kVector], centred[kVector], k0[kVector], k1[kVector], k2[kVector];
-    g.load(i, column, d, centred);
-    load8(factors + column, k0);
-    load8(factors + g.c + column, k1);
-    load8(factors + 2 * g.c + column, k2);
-    if (dresidual != nullptr) store8(dresidual + i, d);
-    for (int k = 0; k < kVector; ++k) d[k] = k0[k] * d[k] - k1[k] - centred[k] * k2[k];
-    if (dx != nullptr) store8(dx + i, d);
+struct Dx {
+  ColumnParts8 s;
+  Gated g;
+  const float* factors;
+  Bf16 *dx, *dresidual;
+};
+
+template <Gate kGate>
+__global__ void __launch_bounds__(256, 2) dx_kernel(const __grid_constant__ Dx t) {
+  const std::int64_t column = t.s.column();
+  if (column >= t.s.c) return;
+  const GatedColumns<kGate> columns(t.g, column);
+  float k0[kVector], k1[kVector], k2[kVector];
+  load8(t.factors + column, k0);
+  load8(t.factors + t.s.c + column, k1);
+  load8(t.factors + 2 * t.s.c + column, k2);
+  const std::int64_t end = t.s.end_row();
+  const int step = t.s.row_step();
+  for (std::int64_t row = t.s.first_row(); row < end; row += kBatch * step) {
+    GatedRow rows[kBatch];
+#pragma unroll
+    for (int n = 0; n < kBatch; ++n) {
+      if (row + n * step < end) rows[n] = columns.load((row + n * step) * t.s.c + column);
+    }
+#pragma unroll
+    for (int n = 0; n < kBatch; ++n) {
+      if (row + n * step >= end) break;
+      const std::int64_t i = (row + n * step) * t.s.c + column;
+      float d[kVector], centred[kVector];
+      columns.gate(rows[n], d, centred);
+      if (t.dresidual != nullptr) store8(t.dresidual + i, d);
+      for (int k = 0; k < kVector; ++k) d[k] = k0[k] * d[k] - k1[k] - centred[k] * k2[k];
+      if (t.dx != nullptr) store8(t.dx + i, d);
+    }
   }
 }
 
-unsigned vector_blocks(std::int64_t n) { return blocks_for(n / kVector); }
+template <Gate kGate>
+void run_grad(const Dx& t, const GradFinish& finish, std::byte* workspace, cudaStream_t stream) {
+  sum_columns8<2>("batch_norm_grad", t.s, workspace, stream, GradTerm<kGate>{t.g}, finish);
+  if (t.dx == nullptr && t.dresidual == nullptr) return;
+  dx_kernel<kGate><<<t.s.grid(), dim3(32, kColumnWarps8), 0, stream>>>(t);
+  check_launch("batch_norm_grad");
+}
 
 ColumnParts8 parts_of(const Shape& x) { return {rows_of(x).rows, x.size(-1)}; }
 
@@ -178,11 +262,11 @@ Prepared batch_norm_apply_bf16_cuda(const OpCall& call) {
   const bool fits = is_bf16(call, {0, 5}) && call.outputs[0].dtype == DType::kBF16 && call.in(0).elements() > 0 &&
                     ColumnParts8::fits(call.shape(0).size(-1));
   if (!fits) return Declined{kReason};
-  return cuda_kernel([n = call.in(0).elements(), c = call.shape(0).size(-1), relu = has(call.attrs, "relu")](
-                         const Buffers& b, cudaStream_t stream) {
-    apply_kernel<<<vector_blocks(n), kThreads, 0, stream>>>({n, c, b.in<Bf16>(0), b.in<float>(1), b.in<float>(2),
-                                                             b.in<float>(3), b.in<float>(4), b.in<Bf16>(5), relu,
-                                                             b.out<Bf16>(0), b.out<std::uint8_t>(1)});
+  return cuda_kernel([s = parts_of(call.shape(0)), relu = has(call.attrs, "relu")](const Buffers& b,
+                                                                                   cudaStream_t stream) {
+    apply_kernel<<<s.grid(), dim3(32, kColumnWarps8), 0, stream>>>({s, b.in<Bf16>(0), b.in<float>(1), b.in<float>(2),
+                                                                    b.in<float>(3), b.in<float>(4), b.in<Bf16>(5), relu,
+                                                                    b.out<Bf16>(0), b.out<std::uint8_t>(1)});
     check_launch("batch_norm_apply");
   });
 }
@@ -197,24 +281,27 @@ Prepared batch_norm_grad_bf16_cuda(const OpCall& call) {
   return cuda_kernel(
       [s = parts, relu = has(call.attrs, "relu"), frozen = has(call.attrs, "frozen")](const Buffers& b,
                                                                                       cudaStream_t stream) {
-        const Gated g{s.c,
-                      b.in<Bf16>(kDy),
-                      b.in<Bf16>(kX),
-                      b.in<float>(kMean),
-                      b.in<float>(kRstd),
-                      b.in<float>(kScale),
-                      b.in<float>(kBias),
-                      b.in<std::uint8_t>(kMask),
-                      relu};
+        const auto* mask = b.in<std::uint8_t>(kMask);
+        const Gated g{.c = s.c,
+                      .dy = b.in<Bf16>(kDy),
+                      .x = b.in<Bf16>(kX),
+                      .mean = b.in<float>(kMean),
+                      .rstd = b.in<float>(kRstd),
+                      .scale = b.in<float>(kScale),
+                      .bias = b.in<float>(kBias),
+                      .mask = mask,
+                      .gate = !relu             ? Gate::kOpen
+                              : mask != nullptr ? Gate::kMask
+                                                : Gate::kSign};
         auto* factors = reinterpret_cast<float*>(b.workspace + s.bytes(2));
-        sum_columns8<2>("batch_norm_grad", s, b.workspace, stream, GradTerm{g},
-                        GradFinish{static_cast<double>(s.rows), frozen, s.c, g.rstd, g.scale, b.out<float>(1),
-                                   b.out<float>(2), factors});
-        Bf16* dresidual = wanted_out<Bf16>(b, 3);
-        if (b.outputs[0] == nullptr && dresidual == nullptr) return;
-        const std::int64_t n = s.rows * s.c;
-        dx_kernel<<<vector_blocks(n), kThreads, 0, stream>>>(g, n, factors, b.out<Bf16>(0), dresidual);
-        check_launch("batch_norm_grad");
+        const GradFinish finish{
+            static_cast<double>(s.rows), frozen, s.c, g.rstd, g.scale, b.out<float>(1), b.out<float>(2), factors};
+        const Dx t{s, g, factors, b.out<Bf16>(0), wanted_out<Bf16>(b, 3)};
+        switch (g.gate) {
+          case Gate::kOpen: return run_grad<Gate::kOpen>(t, finish, b.workspace, stream);
+          case Gate::kMask: return run_grad<Gate::kMask>(t, finish, b.workspace, stream);
+          case Gate::kSign: return run_grad<Gate::kSign>(t, finish, b.workspace, stream);
+        }
       },
       parts.bytes(2) + 3 * parts.c * static_cast<std::int64_t>(sizeof(float)));
 }

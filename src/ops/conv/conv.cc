@@ -1,13 +1,14 @@
 // Convolution over one, two or three spatial axes, channels last, and its gradients.
 //   conv(x [N, (D, H,) W, C], weight [O, (KD, KH,) KW, C / groups], bias? [O]) -> y [N, (OD, OH,) OW, O]
 //   conv_grad_weight(x, dy; kernel, bias) -> dw, db when the attribute bias is 1
-//   conv_grad_data(dy, weight; shape) -> dx
+//   conv_grad_data(dy, weight; shape, lean = 0) -> dx; lean: without a copy of the weight, where there is such a kernel
 // Attributes of all three: strides, pads (begins, then ends; negative ones crop), dilations, groups.
 #include "ops/conv/conv.h"
 
 #include <fmt/format.h>
 
 #include "neap/error.h"
+#include "ops/conv/conv_windows.h"
 #include "ops/convert_kernel.h"
 
 namespace neap::ops {
@@ -175,6 +176,11 @@ Prepared data_onednn(const OpCall& call) {
   return conv_data_onednn != nullptr ? conv_data_onednn(typed(data_shape(call), call)) : not_linked();
 }
 
+Prepared data_lean(const OpCall& call) {
+  if (call.attrs.integer("lean", 0) == 0) return Declined{"not asked for"};
+  return has_bf16(call) ? Prepared(Declined{kMixture}) : conv_data_windows(data_shape(call));
+}
+
 Prepared product(const OpCall& call) {
   if (is_mixture(call, true)) return Declined{kMixture};
   return conv_forward_product != nullptr ? conv_forward_product(typed(forward_shape(call), call), call.has(2))
@@ -243,6 +249,7 @@ constexpr KernelEntry kWeight[] = {{"cublaslt", DeviceKind::kCuda, weight_produc
 constexpr KernelEntry kData[] = {{"cublaslt", DeviceKind::kCuda, data_product, true},
                                  {"cudnn", DeviceKind::kCuda, data_cudnn, true},
                                  {"cuda", DeviceKind::kCuda, data_cuda},
+                                 {"lean", DeviceKind::kCpu, data_lean},
                                  {"onednn", DeviceKind::kCpu, data_onednn, true},
                                  {"ref", DeviceKind::kCpu, data_ref}};
 

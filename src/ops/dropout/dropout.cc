@@ -1,5 +1,5 @@
-// dropout(x, rng; p, key): each element is 0 with probability p, else x / (1 - p). The numbers are a function of
-// (seed, step, key, index in the whole batch), so backward draws them again instead of keeping a mask.
+// dropout(x, rng; p, key, first = 0): each element is 0 with probability p, else x / (1 - p). The numbers are a function of
+// (seed, step, key, index in the whole batch, of which `first` elements come before x), so backward draws them again instead of keeping a mask.
 #include "ops/dropout/dropout.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ Types infer(const OpCall& call) {
 Values gradient(GradientCall& c) { return {c.g("dropout", {c.dy[0], c.x(1)}, c.node.attrs), Value{}}; }
 
 DropoutArgs args_of(const DropoutDraw& d, const std::uint64_t* rng) {
-  return {.key = mix(mix(rng[0], d.key), rng[1]), .index = rng[2], .p = d.p, .scale = d.scale};
+  return {.key = mix(mix(rng[0], d.key), rng[1]), .index = rng[2] + d.first, .p = d.p, .scale = d.scale};
 }
 
 Prepared simd(const OpCall& call) {
@@ -61,7 +61,8 @@ DropoutDraw::DropoutDraw(const OpCall& call)
     : key(static_cast<std::uint64_t>(call.attrs.integer("key"))),
       p(static_cast<float>(probability(call.attrs))),
       scale(p < 1 ? static_cast<float>(1 / (1 - probability(call.attrs))) : 0),
-      n(call.in(0).elements()) {}
+      n(call.in(0).elements()),
+      first(static_cast<std::uint64_t>(call.attrs.integer("first", 0))) {}
 
 extern constinit const OpDef dropout = {.name = "dropout",
                                         .infer = infer,

@@ -10,6 +10,7 @@ struct DropoutDraw {
   float p;
   float scale;  // of what stays
   std::int64_t n;
+  std::uint64_t first;  // index of the first element, beside the key's: that of a part of the batch
 
   explicit DropoutDraw(const OpCall& call);
 };

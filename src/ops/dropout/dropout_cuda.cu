@@ -11,7 +11,7 @@ void run(const Buffers& b, cudaStream_t stream, const DropoutDraw& d) {
   const auto* rng = b.in<std::uint64_t>(1);
   auto* y = b.out<float>(0);
   each("dropout", d.n, stream, [=] __device__(std::int64_t i) {
-    y[i] = dropped(x[i], rng, d.key, static_cast<std::uint64_t>(i), d.p, d.scale);
+    y[i] = dropped(x[i], rng, d.key, static_cast<std::uint64_t>(i) + d.first, d.p, d.scale);
   });
 }
 

@@ -36,6 +36,15 @@ Places places_of(const RowPick& p, const void* data) {
 template <class T>
 void run_pick(const PickShape& s, const Places& places, const T* src, T* dst, cudaStream_t stream) {
   if (s.axis == 0) return;
+  constexpr std::int64_t kAtOnce = sizeof(uint4) / sizeof(T);
+  if constexpr (kAtOnce > 1) {
+    const auto is_aligned = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % sizeof(uint4) == 0; };
+    if (s.inner % kAtOnce == 0 && is_aligned(src) && is_aligned(dst)) {
+      PickShape wide = s;
+      wide.inner /= kAtOnce;
+      return run_pick(wide, places, reinterpret_cast<const uint4*>(src), reinterpret_cast<uint4*>(dst), stream);
+    }
+  }
   each("pick_rows", s.outer * s.picks * s.inner, stream, [=] __device__(std::int64_t e) {
     const std::int64_t row = e / s.inner;
     dst[e] = src[(row / s.picks * s.axis + places(row % s.picks)) * s.inner + e % s.inner];
@@ -57,27 +66,61 @@ __global__ void count_kernel(PickShape s, Places places, Lists lists) {
   }
 }
 
-// One block: sums of what came before.
-__global__ void begin_kernel(std::int64_t rows, Lists lists) {
-  __shared__ int warps[32];
+// Sums of what came before in the block, and of the whole block.
+__device__ int2 block_prefix(int own, int* warps) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
+  int sum = own;
+  for (int step = 1; step < 32; step *= 2) {
+    const int other = __shfl_up_sync(0xffffffffU, sum, step);
+    if (lane >= step) sum += other;
+  }
+  if (lane == 31) warps[warp] = sum;
+  __syncthreads();
   int before = 0;
-  for (std::int64_t first = 0; first < rows; first += blockDim.x) {
-    const std::int64_t i = first + threadIdx.x;
-    const int own = i < rows ? lists.cursor[i] : 0;
-    int sum = own;
-    for (int step = 1; step < 32; step *= 2) {
-      const int other = __shfl_up_sync(0xffffffffU, sum, step);
-      if (lane >= step) sum += other;
+  int all = 0;
+  for (int w = 0; w < static_cast<int>(blockDim.x) / 32; ++w) {
+    if (w < warp) before += warps[w];
+    all += warps[w];
+  }
+  __syncthreads();
+  return {before + sum - own, all};
+}
+
+// One block, eight neighbours a thread: sums of what came before.
+__global__ void __launch_bounds__(1024) begin_kernel(std::int64_t rows, Lists lists) {
+  constexpr int kOwn = 8;
+  __shared__ int warps[32];
+  int before = 0;
+  for (std::int64_t first = 0; first < rows; first += kOwn * static_cast<std::int64_t>(blockDim.x)) {
+    const std::int64_t i = first + static_cast<std::int64_t>(threadIdx.x) * kOwn;
+    alignas(16) int counts[kOwn] = {};
+    if (i + kOwn <= rows) {
+      for (int k = 0; k < kOwn; k += 4) {
+        *reinterpret_cast<int4*>(counts + k) = *reinterpret_cast<const int4*>(lists.cursor + i + k);
+      }
+    } else {
+      for (int k = 0; k < kOwn && i + k < rows; ++k) counts[k] = lists.cursor[i + k];
     }
-    if (lane == 31) warps[warp] = sum;
-    __syncthreads();
-    int start = before;
-    for (int w = 0; w < warp; ++w) start += warps[w];
-    for (int w = 0; w < static_cast<int>(blockDim.x) / 32; ++w) before += warps[w];
-    if (i < rows) lists.begin[i] = lists.cursor[i] = start + sum - own;
-    __syncthreads();
+    int own = 0;
+    for (const int count : counts) own += count;
+    const int2 found = block_prefix(own, warps);
+    int start = before + found.x;
+    for (int& count : counts) {
+      const int next = start + count;
+      count = start;
+      start = next;
+    }
+    before += found.y;
+    for (int* to : {lists.begin, lists.cursor}) {
+      if (i + kOwn <= rows) {
+        for (int k = 0; k < kOwn; k += 4) {
+          *reinterpret_cast<int4*>(to + i + k) = *reinterpret_cast<const int4*>(counts + k);
+        }
+      } else {
+        for (int k = 0; k < kOwn && i + k < rows; ++k) to[i + k] = counts[k];
+      }
+    }
   }
   if (threadIdx.x == 0) lists.begin[rows] = before;
 }

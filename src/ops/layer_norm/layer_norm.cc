@@ -1,5 +1,6 @@
 // layer_norm(x, scale?, bias?; epsilon, axis) -> y, mean, rstd: over the axes from `axis` on; mean and rstd have the
 // others. layer_norm_grad(dy, x, mean, rstd, scale?; axis) -> dx, dscale, dbias
+// layer_norm_grad_sum(dy, x, mean, rstd, scale?, sum; axis) -> dx + sum, dscale, dbias (optimize/norm_gradient.h)
 #include "neap/error.h"
 #include "ops/conv/conv.h"
 #include "ops/layer_norm/row_norm.h"
@@ -39,6 +40,12 @@ Types infer_grad(const OpCall& call) {
   return {call.in(1), column, column};
 }
 
+Types infer_grad_sum(const OpCall& call) {
+  call.in(5);
+  expect_shape(call, 5, call.shape(1), "the sum");
+  return infer_grad(call);
+}
+
 // mean and rstd are functions of x: their own gradients would be more terms of dx.
 Values gradient(GradientCall& c) {
   if (!c.dy[0] || c.dy[1] || c.dy[2]) throw UserError("only y of layer_norm can be differentiated");
@@ -75,6 +82,7 @@ Prepared simd_grad(const OpCall& call) {
                                         .mean = b.in<float>(2),
                                         .rstd = b.in<float>(3),
                                         .scale = b.in<float>(4),
+                                        .sum = b.in<float>(5),
                                         .dx = b.out<float>(0),
                                         .dscale = b.out<float>(1),
                                         .dbias = b.out<float>(2),
@@ -94,7 +102,10 @@ constexpr KernelEntry kBackward[] = {{"cuda-warp", DeviceKind::kCuda, layer_norm
                                      {"cuda", DeviceKind::kCuda, layer_norm_grad_cuda},
                                      {"simd", DeviceKind::kCpu, simd_grad, true},
                                      {"ref", DeviceKind::kCpu, layer_norm_grad_ref}};
+constexpr KernelEntry kBackwardSum[] = {{"simd", DeviceKind::kCpu, simd_grad},
+                                        {"ref", DeviceKind::kCpu, layer_norm_grad_ref}};
 constexpr InOut kInPlace[] = {{0, 0}};
+constexpr InOut kGradSumInPlace[] = {{0, 0}, {1, 0}, {5, 0}};
 constexpr InOut kGradInPlace[] = {{0, 0}, {1, 0}};
 
 }  // namespace
@@ -116,5 +127,13 @@ extern constinit const OpDef layer_norm_grad = {.name = "layer_norm_grad",
                                                 .flops = flops_grad,
                                                 .in_place = kGradInPlace,
                                                 .optional_outputs = 0b111};
+
+extern constinit const OpDef layer_norm_grad_sum = {.name = "layer_norm_grad_sum",
+                                                    .infer = infer_grad_sum,
+                                                    .kernels = kBackwardSum,
+                                                    .kernel_count = std::size(kBackwardSum),
+                                                    .flops = flops_grad,
+                                                    .in_place = kGradSumInPlace,
+                                                    .optional_outputs = 0b111};
 
 }  // namespace neap::ops

@@ -113,6 +113,7 @@ constinit const MergeRule kNormGradThenSum = {.starts = is_stream_grad,
                                               .make = make_grad_sum,
                                               .most = 3,
                                               .reach = 4,
-                                              .by_element = true};
+                                              .by_element = true,
+                                              .elides_first = true};
 
 }  // namespace neap::ops

@@ -91,31 +91,72 @@ struct NormGrad {
   float* partial = nullptr;  // [2][blocks][width]: sums for scale and bias; null: not wanted
 };
 
-template <class D, class X, bool kAdds>
-__device__ void put_dx(const NormGrad<D, X, kAdds>& t, std::int64_t at, float (&dx)[kVector]) {
-  if constexpr (!kAdds) {
-    store8(t.dx + at, dx);
-  } else {
+// What a row's gradient is added to, read before it is known.
+template <int C, class D, class X, bool kAdds>
+struct OtherRow {
+  float v[kAdds ? C : 1][kVector];
+
+  __device__ void load(const NormGrad<D, X, kAdds>& t, std::int64_t row) {
+    if constexpr (!kAdds) return;
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {  // in halves: registers are short here
-      float* const v = dx + 4 * half;
-      const float4 other = *reinterpret_cast<const float4*>(t.other + at + 4 * half);
-      v[0] += other.x, v[1] += other.y, v[2] += other.z, v[3] += other.w;
-      *reinterpret_cast<float4*>(t.sum + at + 4 * half) = {v[0], v[1], v[2], v[3]};
+    for (int k = 0; k < C; ++k) {
+      const std::int64_t at = (k * 32 + static_cast<int>(threadIdx.x)) * kVector;
+      if (at < t.s.width) load8(t.other + row * t.s.width + at, v[k]);
     }
-    if (t.narrow_sum != nullptr) store8(t.narrow_sum + at, dx);
   }
-}
+  __device__ void put(const NormGrad<D, X, kAdds>& t, int k, std::int64_t at, float (&dx)[kVector]) const {
+    if constexpr (!kAdds) {
+      store8(t.dx + at, dx);
+    } else {
+      for (int i = 0; i < kVector; ++i) dx[i] += v[k][i];
+      store8(t.sum + at, dx);
+      if (t.narrow_sum != nullptr) store8(t.narrow_sum + at, dx);
+    }
+  }
+};
+
+// A warp's sums for scale and bias, in shared memory: registers are for rows. A lane has its own places, four
+// neighbours in each.
+template <int C>
+struct WarpSums {
+  float4* own;  // of the warp: [C][scale, bias][half][lane]
+
+  static constexpr int kBytes = C * 2 * 2 * 32 * kRowsABlock * static_cast<int>(sizeof(float4));
+  __device__ WarpSums(float4* all, unsigned warp) : own(all + warp * (C * 2 * 2 * 32)) {}
+  __device__ float4* at(int k, int which, int half) const { return own + ((k * 2 + which) * 2 + half) * 32; }
+
+  __device__ void clear() const {
+    for (int i = 0; i < C * 2 * 2; ++i) own[i * 32 + threadIdx.x] = {};
+  }
+  __device__ void add(int k, const float (&g)[kVector], const float (&normal)[kVector]) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float* const d = g + 4 * half;
+      const float* const n = normal + 4 * half;
+      float4& scale = at(k, 0, half)[threadIdx.x];
+      float4& bias = at(k, 1, half)[threadIdx.x];
+      const float4 s = scale;
+      const float4 b = bias;
+      scale = {fmaf(d[0], n[0], s.x), fmaf(d[1], n[1], s.y), fmaf(d[2], n[2], s.z), fmaf(d[3], n[3], s.w)};
+      bias = {b.x + d[0], b.y + d[1], b.z + d[2], b.w + d[3]};
+    }
+  }
+  __device__ float of(std::int64_t column, int which) const {
+    const int in_chunk = static_cast<int>(column % 256);
+    const float4* const four = at(static_cast<int>(column / 256), which, in_chunk / 4 % 2) + in_chunk / kVector;
+    return reinterpret_cast<const float*>(four)[in_chunk % 4];
+  }
+};
 
 // One row: dx = rstd (g - mean(g) - normal mean(g normal)), g = dy scale; and what it adds to the parameters' sums.
 template <int C, class D, class X, bool kAdds>
-__device__ void norm_grad_row(const NormGrad<D, X, kAdds>& t, std::int64_t row, float (&dscale)[C][kVector],
-                              float (&dbias)[C][kVector]) {
+__device__ void norm_grad_row(const NormGrad<D, X, kAdds>& t, std::int64_t row, const WarpSums<C>& sums) {
   const auto width = static_cast<float>(t.s.width);
   const float centre = t.mean[row];
   const float over_deviation = t.rstd[row];
   float g[C][kVector];
   float normal[C][kVector];
+  OtherRow<C, D, X, kAdds> other;
 #pragma unroll
   for (int k = 0; k < C; ++k) {
     const std::int64_t at = (k * 32 + static_cast<int>(threadIdx.x)) * kVector;
@@ -123,6 +164,7 @@ __device__ void norm_grad_row(const NormGrad<D, X, kAdds>& t, std::int64_t row, 
     load8(t.dy + row * t.s.width + at, g[k]);
     load8(t.x + row * t.s.width + at, normal[k]);
   }
+  other.load(t, row);
   float sum = 0;
   float product = 0;
 #pragma unroll
@@ -132,10 +174,10 @@ __device__ void norm_grad_row(const NormGrad<D, X, kAdds>& t, std::int64_t row, 
     float a[kVector];
     if (t.scale != nullptr) load8(t.scale + at, a);
 #pragma unroll
+    for (int i = 0; i < kVector; ++i) normal[k][i] = (normal[k][i] - centre) * over_deviation;
+    if (t.partial != nullptr) sums.add(k, g[k], normal[k]);
+#pragma unroll
     for (int i = 0; i < kVector; ++i) {
-      normal[k][i] = (normal[k][i] - centre) * over_deviation;
-      dscale[k][i] = fmaf(g[k][i], normal[k][i], dscale[k][i]);
-      dbias[k][i] += g[k][i];
       if (t.scale != nullptr) g[k][i] *= a[i];
       sum += g[k][i];
       product = fmaf(g[k][i], normal[k][i], product);
@@ -150,29 +192,8 @@ __device__ void norm_grad_row(const NormGrad<D, X, kAdds>& t, std::int64_t row, 
     if (at >= t.s.width) break;
 #pragma unroll
     for (int i = 0; i < kVector; ++i) g[k][i] = over_deviation * (g[k][i] - sum - normal[k][i] * product);
-    put_dx(t, row * t.s.width + at, g[k]);
+    other.put(t, k, row * t.s.width + at, g[k]);
   }
-}
-
-// The warps' sums of a block, added up in their order.
-template <int C>
-__device__ void store_partial(const float (&sums)[C][kVector], std::int64_t width, float* shared, float* partial) {
-  for (int w = 0; w < kRowsABlock; ++w) {
-    if (static_cast<int>(threadIdx.y) == w) {
-#pragma unroll
-      for (int k = 0; k < C; ++k) {
-        float* const at = shared + (k * 32 + static_cast<int>(threadIdx.x)) * kVector;
-        float total[kVector] = {};
-        if (w > 0) load8(at, total);
-#pragma unroll
-        for (int i = 0; i < kVector; ++i) total[i] += sums[k][i];
-        store8(at, total);
-      }
-    }
-    __syncthreads();
-  }
-  for (std::int64_t c = threadIdx.y * 32 + threadIdx.x; c < width; c += 32 * kRowsABlock) partial[c] = shared[c];
-  __syncthreads();
 }
 
 // Blocks that the rows are dealt out to, whatever the card: sums depend on the shape alone.
@@ -186,18 +207,25 @@ inline std::int64_t grad_blocks(const RowNorm& s) {
 template <int C, class D, class X, bool kAdds>
 __global__ void __launch_bounds__(256, C <= 3 ? 2 : 1)
     norm_grad_kernel(const __grid_constant__ NormGrad<D, X, kAdds> t) {
-  __shared__ __align__(16) float shared[C * 256];
-  float dscale[C][kVector] = {};
-  float dbias[C][kVector] = {};
+  extern __shared__ float4 all_sums[];
+  const WarpSums<C> sums(all_sums, threadIdx.y);
+  sums.clear();
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kRowsABlock;
   for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kRowsABlock + threadIdx.y; row < t.s.rows;
        row += stride) {
-    norm_grad_row<C>(t, row, dscale, dbias);
+    norm_grad_row<C>(t, row, sums);
   }
   if (t.partial == nullptr) return;
+  __syncthreads();
+  // The warps' sums of a block, added up in their order.
   float* const first = t.partial + blockIdx.x * t.s.width;
-  store_partial<C>(dscale, t.s.width, shared, first);
-  store_partial<C>(dbias, t.s.width, shared, first + gridDim.x * t.s.width);
+  for (std::int64_t c = threadIdx.y * 32 + threadIdx.x; c < t.s.width; c += 32 * kRowsABlock) {
+    for (int which = 0; which < 2; ++which) {
+      float total = 0;
+      for (unsigned w = 0; w < kRowsABlock; ++w) total += WarpSums<C>(all_sums, w).of(c, which);
+      first[which * gridDim.x * t.s.width + c] = total;
+    }
+  }
 }
 
 // 32 columns a block; its warps take the partial sums in turn.
@@ -225,13 +253,20 @@ inline bool fits_a_warp(const RowNorm& s) {
   return s.rows > 0 && s.width % kVector == 0 && s.width <= kMostChunks * 32 * kVector;
 }
 
+template <int C, class D, class X, bool kAdds>
+void launch_norm_grad(const NormGrad<D, X, kAdds>& t, unsigned blocks, cudaStream_t stream) {
+  const auto kernel = norm_grad_kernel<C, D, X, kAdds>;
+  constexpr int kBytes = WarpSums<C>::kBytes;
+  NEAP_CHECK_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
+  kernel<<<blocks, dim3(32, kRowsABlock), kBytes, stream>>>(t);
+  check_launch("layer_norm_grad");
+}
+
 template <class D, class X, bool kAdds>
 void run_norm_grad(const NormGrad<D, X, kAdds>& t, float* dscale, float* dbias, cudaStream_t stream) {
   const std::int64_t parts = grad_blocks(t.s);
-  const auto kernel =
-      t.s.width <= 3 * 256 ? norm_grad_kernel<3, D, X, kAdds> : norm_grad_kernel<kMostChunks, D, X, kAdds>;
-  kernel<<<static_cast<unsigned>(parts), dim3(32, kRowsABlock), 0, stream>>>(t);
-  check_launch("layer_norm_grad");
+  const auto blocks = static_cast<unsigned>(parts);
+  t.s.width <= 3 * 256 ? launch_norm_grad<3>(t, blocks, stream) : launch_norm_grad<kMostChunks>(t, blocks, stream);
   if (t.partial == nullptr) return;
   norm_parameters_kernel<<<dim3(static_cast<unsigned>((t.s.width + 31) / 32), 2), dim3(32, kRowsABlock), 0, stream>>>(
       parts, t.s.width, t.partial, dscale, dbias);

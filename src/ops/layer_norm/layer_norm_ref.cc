@@ -58,7 +58,9 @@ void row_gradient(const Buffers& b, const RowNorm& s, std::int64_t r) {
   }
   const auto width = static_cast<double>(s.width);
   for (std::int64_t i = 0; i < s.width; ++i) {
-    b.out<float>(0)[r * s.width + i] = static_cast<float>(rstd * (g(i) - sum / width - normal(i) * product / width));
+    const double more = b.in<float>(5) != nullptr ? b.in<float>(5)[r * s.width + i] : 0;
+    b.out<float>(0)[r * s.width + i] =
+        static_cast<float>(rstd * (g(i) - sum / width - normal(i) * product / width) + more);
   }
 }
 

@@ -50,6 +50,28 @@ TEST(LayerNorm, BitsDoNotDependOnThreads) {
   for (std::size_t i = 0; i < one.size(); ++i) EXPECT_EQ(one[i].data, three[i].data) << "output " << i;
 }
 
+TEST(LayerNorm, GradientsAreAddedToASum) {
+  for (const std::int64_t rows : {3, 70}) {
+    const TensorType x = f32({rows, 37});
+    const OpCase alone{.op = "layer_norm_grad", .inputs = {x, x, f32({rows}), f32({rows}), f32({37})}};
+    OpCase c = alone;
+    c.op = "layer_norm_grad_sum";
+    c.inputs.push_back(x);
+    check_kernels(c);
+    const auto apart = run_op(alone);
+    const HostTensor sum = random_tensor(x, 5);
+    c.given[5] = sum;
+    const auto given = run_op(c);
+    for (std::int64_t i = 0; i < x.elements(); ++i) {
+      ASSERT_EQ(given[0].floats()[i], sum.floats()[i] + apart[0].floats()[i]) << i;
+    }
+    for (const std::size_t o : {1, 2}) EXPECT_EQ(given[o].data, apart[o].data);
+  }
+  EXPECT_THROW(run_op({.op = "layer_norm_grad_sum",
+                       .inputs = {f32({3, 4}), f32({3, 4}), f32({3}), f32({3}), f32({4}), f32({4})}}),
+               UserError);
+}
+
 TEST(LayerNorm, BadInput) {
   EXPECT_THROW(run_op(norm_case({4, 33}, {32}, -1)), UserError);
   EXPECT_THROW(run_op(norm_case({4, 33}, {33}, 2)), UserError);

@@ -116,7 +116,9 @@ NEAP_VM void backward_rows(const RowNorm& s, const RowNormBackward& a, std::int6
       const std::int64_t n = least(kLanes, s.width - i);
       const vf normal = (load_lanes(x + r * s.width + i, n) - mean[r]) * rstd[r];
       const vf g = load_lanes(dy + r * s.width + i, n) * load_or(a.scale, i, n, 1);
-      store_lanes(dx + r * s.width + i, (g - vfma(normal, vset(k2), vset(k1))) * rstd[r], n);
+      const vf made = (g - vfma(normal, vset(k2), vset(k1))) * rstd[r];
+      const float* sum_row = a.sum == nullptr ? nullptr : a.sum + (row + r) * s.width + i;
+      store_lanes(dx + r * s.width + i, sum_row == nullptr ? made : load_lanes(sum_row, n) + made, n);
     }
   }
 }

@@ -34,6 +34,7 @@ struct RowNormBackward {
   const float* mean;
   const float* rstd;
   const float* scale;
+  const float* sum = nullptr;  // is added to dx
   float* dx;
   float* dscale;
   float* dbias;

@@ -77,13 +77,13 @@ class CudaLoss final : public Kernel {
     const ClassRows& c = s_.classes;
     auto* losses = reinterpret_cast<double*>(b.workspace);
     auto* scale = reinterpret_cast<float*>(b.workspace + scale_at_);
-    loss_scale_kernel<<<1, kThreads, 0, on>>>(c, b.in<void>(3), s_.mean, scale);
+    loss_scale_kernel<<<1, kWideBlock, 0, on>>>(c, b.in<void>(3), s_.mean, scale);
     check_launch("linear_loss");
     for (std::int64_t first = 0; first < c.rows; first += s_.tile) {
       run_tile(b, first, first + s_.tile <= c.rows ? tile_ : *rest_, losses, scale, on);
     }
     if (b.outputs[0] == nullptr) return;
-    loss_total_kernel<<<1, kThreads, 0, on>>>(c.rows, losses, scale, b.out<float>(0));
+    loss_total_kernel<<<1, kWideBlock, 0, on>>>(c.rows, losses, scale, b.out<float>(0));
     check_launch("linear_loss");
   }
 
@@ -98,15 +98,11 @@ class CudaLoss final : public Kernel {
     const void* targets = b.inputs[3] + first * (c.wide ? 8 : 4);
     const bool with_gradient = b.outputs[1] != nullptr || b.outputs[2] != nullptr || b.outputs[3] != nullptr;
     p.logits.run(x, b.inputs[1], b.in<void>(2), logits, scratch, stream);
-    const auto blocks = static_cast<unsigned>(c.rows);
     if (type_ == DType::kBF16) {
-      loss_rows_kernel<<<blocks, kLossThreads, 0, stream>>>(c, reinterpret_cast<Bf16*>(logits), targets, scale,
-                                                            with_gradient, losses + first);
+      run_loss_rows(c, reinterpret_cast<Bf16*>(logits), targets, scale, with_gradient, losses + first, stream);
     } else {
-      loss_rows_kernel<<<blocks, kLossThreads, 0, stream>>>(c, reinterpret_cast<float*>(logits), targets, scale,
-                                                            with_gradient, losses + first);
+      run_loss_rows(c, reinterpret_cast<float*>(logits), targets, scale, with_gradient, losses + first, stream);
     }
-    check_launch("linear_loss");
     if (b.outputs[1] != nullptr) {
       p.data.run(logits, b.inputs[1], nullptr, b.outputs[1] + byte_size(type_, first * s_.in), scratch, stream);
     }

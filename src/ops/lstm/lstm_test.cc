@@ -9,6 +9,39 @@ const ChunkCase kCase = {.op = "lstm_chunk", .blocks = 4, .has_cell = true, .flo
 
 TEST(LstmChunk, KernelsAgreeAndGradientHolds) { check_chunk(kCase); }
 
+// On the CPU the reference alone; on a GPU cuDNN's against it.
+TEST(LstmChunk, KeepsNothingWhenItRunsAgain) {
+  ChunkCase c = kCase;
+  for (const bool has_bias : {true, false}) {
+    for (const bool has_state : {true, false}) {
+      c.has_bias = has_bias;
+      c.has_state = has_state;
+      OpCase op = op_case(c);
+      op.attrs.set("gates", std::string("cudnn"));
+      check_op(op);
+      op.flows = {1};
+      check_op(op);
+    }
+  }
+  c.batch = 9;
+  c.input = 50;
+  c.hidden = 75;
+  OpCase wide = op_case(c);
+  wide.attrs.set("gates", std::string("cudnn"));
+  wide.low = -0.3;
+  wide.high = 0.3;
+  check_kernels(wide);
+  const auto plain = run_op(op_case(kCase), "ref");
+  OpCase again = op_case(kCase);
+  again.attrs.set("gates", std::string("cudnn"));
+  const auto got = run_op(again, "ref");
+  EXPECT_EQ(got[0].data, plain[0].data);
+  EXPECT_EQ(got[4].data, plain[4].data);
+  EXPECT_TRUE(got[2].data.empty());
+  again.attrs.set("gates", std::string("lost"));
+  EXPECT_THROW(run_op(again), UserError);
+}
+
 TEST(LstmChunk, GradientGoesOnFromSums) { check_chunk_grad(kCase); }
 
 // One unit, one step, by hand: gates in the order i, f, g, o.

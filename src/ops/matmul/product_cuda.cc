@@ -65,7 +65,8 @@ std::int64_t parts_of(const CudaProductShape& s) {
   const auto can_double = [&] {
     return s.k % (2 * parts) == 0 && s.k / (2 * parts) % 4 == 0 && s.k / (2 * parts) >= kLeastPart;
   };
-  while (s.batches == 1 && s.in == DType::kF32 && tiles * parts * 2 <= 2 * kTiles && parts < 64 && can_double())
+  while (s.batches == 1 && s.in == DType::kF32 && s.epilogue == Epilogue::kNone && tiles * parts * 2 <= 2 * kTiles &&
+         parts < 64 && can_double())
     parts *= 2;
   return parts;
 }
@@ -91,17 +92,37 @@ struct CudaProduct::Call {
     const cublasOperation_t right_op = a_plain ? CUBLAS_OP_N : CUBLAS_OP_T;
     set(CUBLASLT_MATMUL_DESC_TRANSA, left_op);
     set(CUBLASLT_MATMUL_DESC_TRANSB, right_op);
-    if (s.bias) set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set_epilogue();
     left = b_plain ? make_layout(s.in, s.n, s.k, s.b.row, s.batches, s.b_step)
                    : make_layout(s.in, s.k, s.n, s.b.column, s.batches, s.b_step);
     right = a_plain ? make_layout(s.in, s.k, s.m, s.a.row, s.batches, s.a_step)
                     : make_layout(s.in, s.m, s.k, s.a.column, s.batches, s.a_step);
     out = make_layout(s.out, s.n, s.m, s.n, s.batches, s.c_step == 0 ? s.m * s.n : s.c_step);
     aligned = choose(16);
-    any = choose(s.in == DType::kBF16 ? 2 : 4);
+    // Epilogues are for tensors whose rows, and so whose views, begin at multiples of 16 bytes.
+    any = s.epilogue != Epilogue::kNone ? aligned : choose(s.in == DType::kBF16 ? 2 : 4);
   }
 
-  void run(const void* a, const void* b, const void* bias, void* c, std::byte* scratch, cudaStream_t stream) const;
+  void run(const void* a, const void* b, const void* bias, void* c, std::byte* scratch, cudaStream_t stream,
+           void* side) const;
+
+  void set_epilogue() const {
+    if (shape.epilogue != Epilogue::kNone) {
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.n);
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, type_of(shape.out));
+    }
+    const cublasLtEpilogue_t what = library_epilogue();
+    if (what != CUBLASLT_EPILOGUE_DEFAULT) set(CUBLASLT_MATMUL_DESC_EPILOGUE, what);
+  }
+
+  cublasLtEpilogue_t library_epilogue() const {
+    switch (shape.epilogue) {
+      case Epilogue::kGelu: return shape.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+      case Epilogue::kGeluGrad: return CUBLASLT_EPILOGUE_DGELU;
+      case Epilogue::kNone: break;
+    }
+    return shape.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  }
 
   template <class T>
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value) const {
@@ -176,22 +197,23 @@ std::string CudaProduct::numerics() const {
 }
 
 void CudaProduct::run(const void* a, const void* b, const void* bias, void* c, std::byte* workspace,
-                      cudaStream_t stream) const {
+                      cudaStream_t stream, void* side) const {
   const auto address = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(workspace));
   auto* const scratch = workspace + (align_up(address, kWorkspaceAlignment) - address);
-  if (parts_ == 1) return call_->run(a, b, bias, c, scratch, stream);
+  if (parts_ == 1) return call_->run(a, b, bias, c, scratch, stream, side);
   auto* partial = reinterpret_cast<float*>(scratch + call_bytes());
-  call_->run(a, b, nullptr, partial, scratch, stream);
+  call_->run(a, b, nullptr, partial, scratch, stream, nullptr);
   add_parts_cuda({.parts = parts_, .step = part_step(), .rows = shape_.m, .columns = shape_.n}, partial,
                  shape_.bias ? static_cast<const float*>(bias) : nullptr, shape_.adds, static_cast<float*>(c), stream);
 }
 
 // Where a tensor lies within 16 bytes is the graph's doing (a view into another), never the plan's.
 void CudaProduct::Call::run(const void* a, const void* b, const void* bias, void* c, std::byte* scratch,
-                            cudaStream_t stream) const {
+                            cudaStream_t stream, void* side) const {
   const bool is_usual = is_aligned(a) && is_aligned(b) && is_aligned(c);
   const cublasLtMatmulHeuristicResult_t& chosen = is_usual ? aligned : any;
   if (shape.bias) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  if (shape.epilogue != Epilogue::kNone) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, side);
   const float beta = shape.adds ? 1 : 0;
   const cublasStatus_t status = cublas_lt().matmul(
       CudaContext::get().cublas(), product.get(), &shape.alpha, b, left.get(), a, right.get(), &beta, c, out.get(), c,

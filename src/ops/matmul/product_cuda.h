@@ -14,11 +14,19 @@
 
 namespace neap::ops {
 
+// What the library does with a product on its way out.
+enum class Epilogue : std::uint8_t {
+  kNone,
+  kGelu,      // side = the product with its bias, C = gelu of that, by tanh
+  kGeluGrad,  // C = the product times gelu's slope where `side` is what went into gelu
+};
+
 struct CudaProductShape {
   std::int64_t m = 0, n = 0, k = 0;
   Matrix a, b;  // C is dense and row-major
   bool bias = false;
   bool adds = false;  // to what C holds
+  Epilogue epilogue = Epilogue::kNone;
   float alpha = 1;
   std::int64_t batches = 1, a_step = 0, b_step = 0;  // in elements
   std::int64_t c_step = 0;                           // 0: behind each other
@@ -37,7 +45,9 @@ class CudaProduct {
 
   std::int64_t workspace_bytes() const;
   std::string numerics() const;
-  void run(const void* a, const void* b, const void* bias, void* c, std::byte* workspace, cudaStream_t stream) const;
+  // `side` is what the epilogue reads or writes, a matrix like C.
+  void run(const void* a, const void* b, const void* bias, void* c, std::byte* workspace, cudaStream_t stream,
+           void* side = nullptr) const;
 
  private:
   struct Call;

@@ -30,19 +30,28 @@ void column_sums_cuda(const ColumnParts& parts, const float* x, const float* sta
 
 std::int64_t bf16_column_bytes(std::int64_t rows, std::int64_t c) { return ColumnParts8(rows, c).bytes(1); }
 
+namespace {
+
+struct ColumnTerm {
+  const Bf16* x;
+  std::int64_t c;
+  __device__ auto at(std::int64_t column) const {
+    return [*this, column](std::int64_t row, float(&sums)[1][kVector]) {
+      float v[kVector];
+      load8(x + row * c + column, v);
+      for (int i = 0; i < kVector; ++i) sums[0][i] += v[i];
+    };
+  }
+};
+
+}  // namespace
+
 void bf16_column_sums_cuda(std::int64_t rows, std::int64_t c, const void* x, bool adds, float* out,
                            std::byte* workspace, cudaStream_t stream) {
-  const auto* from = static_cast<const Bf16*>(x);
-  sum_columns8<1>(
-      "column_sums", ColumnParts8(rows, c), workspace, stream,
-      [=] __device__(std::int64_t row, std::int64_t column, float(&sums)[1][kVector]) {
-        float v[kVector];
-        load8(from + row * c + column, v);
-        for (int i = 0; i < kVector; ++i) sums[0][i] += v[i];
-      },
-      [=] __device__(std::int64_t column, const double* sums) {
-        out[column] = static_cast<float>(adds ? out[column] + sums[0] : sums[0]);
-      });
+  sum_columns8<1>("column_sums", ColumnParts8(rows, c), workspace, stream, ColumnTerm{static_cast<const Bf16*>(x), c},
+                  [=] __device__(std::int64_t column, const double* sums) {
+                    out[column] = static_cast<float>(adds ? out[column] + sums[0] : sums[0]);
+                  });
 }
 
 void add_parts_cuda(const MatrixParts& s, const float* partial, const float* bias, bool adds, float* out,

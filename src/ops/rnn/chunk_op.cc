@@ -39,11 +39,14 @@ std::int64_t weight_blocks(ChunkFamily family) {
 
 bool keeps_gates(const Attrs& attrs) {
   const std::string gates = attrs.text("gates", "keep");
-  if (gates != "keep" && gates != "recompute") {
-    throw UserError(fmt::format("gates '{}': take keep or recompute", gates));
+  if (gates != "keep" && gates != "recompute" && gates != "cudnn") {
+    throw UserError(fmt::format("gates '{}': take keep, recompute or cudnn", gates));
   }
   return gates == "keep";
 }
+
+// Backward runs the chunk again from its inputs: neither gates nor cells are outputs.
+bool runs_again(const Attrs& attrs) { return attrs.text("gates", "keep") == "cudnn"; }
 
 // With the sizes that are known when kernels are prepared.
 ChunkShape shape_of(ChunkFamily family, const OpCall& call, const Shape& rows, std::size_t w_ih, bool is_masked) {
@@ -64,7 +67,11 @@ ChunkShape forward_shape(ChunkFamily family, const OpCall& call) {
 }
 
 // An LSTM's gradient reads h only where w_hh is trained, but always c; both have the same shape.
-const Shape& state_rows(ChunkFamily family, const OpCall& call) {
+Shape state_rows(ChunkFamily family, const OpCall& call) {
+  if (runs_again(call.attrs)) {
+    const Shape& x = call.shape(ChunkGradIn::kX);
+    return {x[0], x[1], call.shape(ChunkGradIn::kWHh)[1]};
+  }
   return call.shape(family == ChunkFamily::kLstm ? ChunkGradIn::kC : ChunkGradIn::kH);
 }
 
@@ -170,6 +177,11 @@ Types infer_chunk(ChunkFamily family, const OpCall& call) {
   const TensorType states = {DType::kF32, {x.shape[0], batch, hidden}};
   const TensorType last = {DType::kF32, {batch, hidden}};
   const TensorType gates = {DType::kF32, {x.shape[0], batch, Dim(4) * hidden}};
+  if (runs_again(call.attrs)) {
+    if (family != ChunkFamily::kLstm) throw UserError("gates 'cudnn' is for LSTM layers");
+    const TensorType none = {DType::kF32, {Dim(0)}};
+    return {states, last, none, none, last};
+  }
   if (family == ChunkFamily::kLstm) return {states, last, gates, states, last};
   if (family == ChunkFamily::kGru) return {states, last, gates};
   return {states, last};
@@ -177,7 +189,7 @@ Types infer_chunk(ChunkFamily family, const OpCall& call) {
 
 Types infer_chunk_grad(ChunkFamily family, const OpCall& call) {
   using In = ChunkGradIn;
-  const Shape& rows = state_rows(family, call);
+  const Shape rows = state_rows(family, call);
   const TensorType& w_ih = call.in(In::kWIh);
   const TensorType& w_hh = call.in(In::kWHh);
   if (rows.rank() != 3 || w_ih.shape.rank() != 2 || w_hh.shape.rank() != 2) throw UserError("bad ranks");
@@ -206,15 +218,19 @@ Values chunk_gradient(ChunkFamily family, std::string_view grad_op, GradientCall
                                 c.node.op->name, c.node.name));
   }
   const auto sum = [&](std::size_t i) { return c.wants(i) ? c.take_sum(i) : Value{}; };
+  const bool is_again = runs_again(c.node.attrs);
   const bool makes_gates = family != ChunkFamily::kRnn && !keeps_gates(c.node.attrs);
-  const bool needs_h = !is_lstm || makes_gates || c.wants(In::kWHh);
+  const bool needs_h = !is_again && (!is_lstm || makes_gates || c.wants(In::kWHh));
+  const auto kept = [&](std::size_t input, std::size_t handed, std::size_t whole) {
+    return is_again ? c.x(input) : kept_state(c, input, handed, whole);
+  };
   Values in = {c.dy[Out::kH],
                c.dy[Out::kHLast],
                makes_gates || c.wants(In::kWIh) ? c.x(In::kX) : Value{},
                c.x(In::kWIh),
                c.x(In::kWHh),
                c.x(In::kLengths),
-               needs_h ? kept_state(c, In::kH0, Out::kHLast, Out::kH) : Value{},
+               needs_h || is_again ? kept(In::kH0, Out::kHLast, Out::kH) : Value{},
                needs_h ? c.y(Out::kH) : Value{},
                sum(In::kWIh),
                sum(In::kWHh),
@@ -222,7 +238,7 @@ Values chunk_gradient(ChunkFamily family, std::string_view grad_op, GradientCall
                sum(In::kBHh)};
   if (family != ChunkFamily::kRnn) in.push_back(makes_gates ? Value{} : c.y(Out::kGates));
   if (is_lstm) {
-    in.insert(in.end(), {c.y(Out::kC), kept_state(c, In::kC0, Out::kCLast, Out::kC), c.dy[Out::kCLast]});
+    in.insert(in.end(), {is_again ? Value{} : c.y(Out::kC), kept(In::kC0, Out::kCLast, Out::kC), c.dy[Out::kCLast]});
   }
   if (makes_gates) {
     in.resize(ChunkGradIn::kBIh);
@@ -276,7 +292,10 @@ const char* take_type(ChunkShape& shape, const std::optional<DType>& type) {
 
 }  // namespace
 
+constexpr const char* kByCudnn = "the call asks for cuDNN";
+
 Prepared chunk_simd(ChunkFamily family, const OpCall& call) {
+  if (runs_again(call.attrs)) return Declined{kByCudnn};
   ChunkShape shape = forward_shape(family, call);
   const auto type = product_type(call, {ChunkIn::kX, ChunkIn::kWIh, ChunkIn::kWHh});
   if (const char* why = take_type(shape, type)) return Declined{why};
@@ -288,6 +307,7 @@ Prepared chunk_simd(ChunkFamily family, const OpCall& call) {
 
 Prepared chunk_on_cuda(ChunkFamily family, const OpCall& call) {
   if (chunk_cuda == nullptr) return not_linked();
+  if (runs_again(call.attrs)) return Declined{kByCudnn};
   const auto type = product_type(call, {ChunkIn::kX, ChunkIn::kWIh, ChunkIn::kWHh});
   return type ? chunk_cuda(forward_shape(family, call), *type) : Declined{kMixture};
 }
@@ -305,9 +325,38 @@ Prepared chunk_grad_on_cuda(ChunkFamily family, const OpCall& call) {
                           .adds_hh = call.has(In::kDWHh)});
 }
 
+namespace {
+
+// Why cuDNN's LSTM is not for this call; null: it is.
+const char* reason_against_cudnn(ChunkFamily family, const ChunkShape& shape, const OpCall& call) {
+  if (family != ChunkFamily::kLstm || !runs_again(call.attrs)) return "the call does not ask for cuDNN";
+  return shape.is_masked || shape.reverse ? "cuDNN's runs whole sequences forwards" : nullptr;
+}
+
+}  // namespace
+
+Prepared chunk_on_cudnn(ChunkFamily family, const OpCall& call) {
+  if (lstm_cudnn == nullptr) return not_linked();
+  const ChunkShape shape = forward_shape(family, call);
+  if (const char* why = reason_against_cudnn(family, shape, call)) return Declined{why};
+  return lstm_cudnn(shape);
+}
+
+Prepared chunk_grad_on_cudnn(ChunkFamily family, const OpCall& call) {
+  if (lstm_grad_cudnn == nullptr) return not_linked();
+  const ChunkShape shape = backward_shape(family, call);
+  if (const char* why = reason_against_cudnn(family, shape, call)) return Declined{why};
+  return lstm_grad_cudnn(shape);
+}
+
 Prepared chunk_ref(ChunkFamily family, const OpCall& call) {
   const ChunkShape shape = forward_shape(family, call);
-  const auto run = [shape](const Buffers& b) { run_forward_ref(shape, chunk_forward_buffers(b), b.workspace); };
+  const bool is_again = runs_again(call.attrs);
+  const auto run = [shape, is_again](const Buffers& b) {
+    ChunkForward f = chunk_forward_buffers(b);
+    if (is_again) f.gates = f.c = nullptr;
+    run_forward_ref(shape, f, b.workspace);
+  };
   return function_kernel(run, forward_workspace_ref(shape));
 }
 
@@ -323,6 +372,7 @@ OpCall with_wide_rest(const OpCall& call, std::initializer_list<std::size_t> pro
 }  // namespace
 
 Prepared chunk_grad_simd(ChunkFamily family, const OpCall& call) {
+  if (runs_again(call.attrs)) return Declined{kByCudnn};
   const std::initializer_list<std::size_t> products = {ChunkGradIn::kX, ChunkGradIn::kWIh, ChunkGradIn::kWHh};
   const OpCall inner = with_wide_rest(call, products);
   if (!(inner.inputs == call.inputs) || !(inner.outputs == call.outputs)) {
@@ -340,8 +390,46 @@ Prepared chunk_grad_simd(ChunkFamily family, const OpCall& call) {
   return std::make_unique<GearedFunction>(run, backward_workspace(shape));
 }
 
+namespace {
+
+// The chunk once more, for its states, gates and cells; then its gradient.
+Prepared chunk_grad_again_ref(ChunkShape shape) {
+  shape.keeps_gates = true;
+  const std::int64_t floats = shape.rows() * shape.hidden;
+  const auto run = [shape, floats](const Buffers& b) {
+    ChunkBackward g = chunk_backward_buffers(b);
+    auto* const h = reinterpret_cast<float*>(b.workspace);
+    float* const c = h + floats;
+    float* const gates = c + floats;
+    auto* const rest = reinterpret_cast<std::byte*>(gates + 4 * floats);
+    run_forward_ref(shape,
+                    {.x = g.x,
+                     .w_ih = g.w_ih,
+                     .w_hh = g.w_hh,
+                     .b_ih = g.b_ih,
+                     .b_hh = g.b_hh,
+                     .h0 = g.h0,
+                     .c0 = g.c0,
+                     .h = h,
+                     .gates = gates,
+                     .c = c},
+                    rest);
+    g.h = h;
+    g.c = c;
+    g.gates = gates;
+    run_backward_ref(shape, g, rest);
+  };
+  const std::int64_t rest = std::max(forward_workspace_ref(shape), backward_workspace_ref(shape));
+  return function_kernel(run, 6 * floats * static_cast<std::int64_t>(sizeof(float)) + rest);
+}
+
+}  // namespace
+
 Prepared chunk_grad_ref(ChunkFamily family, const OpCall& call) {
   const ChunkShape shape = backward_shape(family, call);
+  if (runs_again(call.attrs)) {
+    return shape.is_masked ? Prepared(Declined{"no lengths"}) : chunk_grad_again_ref(shape);
+  }
   const auto run = [shape](const Buffers& b) { run_backward_ref(shape, chunk_backward_buffers(b), b.workspace); };
   return function_kernel(run, backward_workspace_ref(shape));
 }

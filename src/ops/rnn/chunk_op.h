@@ -8,7 +8,8 @@ namespace neap::ops {
 
 // Of a chunk: x [steps, batch, input], weights and biases as torch has them, lengths i32 [batch], states [batch,
 // hidden]. Attributes: "reverse" (0), "start" (0), and "activation" ("tanh" or "relu") of rnn_chunk. These change no
-// bit: "unroll" (0: all), steps that workspace is booked for, and "gates" ("keep"), or "recompute" for backward.
+// bit: "unroll" (0: all), steps that workspace is booked for, and "gates" ("keep"), or "recompute" for backward. With
+// "gates" = "cudnn" an LSTM's chunk is cuDNN's, bits and all: it keeps nothing, and backward runs it again.
 struct ChunkIn {
   enum : std::size_t { kX, kWIh, kWHh, kBIh, kBHh, kLengths, kH0, kC0 };  // all from kBIh on may be left out
 };
@@ -66,6 +67,11 @@ struct ChunkGradTypes {
 // Null in a program without CUDA, as oneDNN's kernels may be. `type` of x and the weights.
 [[gnu::weak]] Prepared chunk_cuda(const ChunkShape& shape, DType type);
 [[gnu::weak]] Prepared chunk_grad_cuda(const ChunkShape& shape, const ChunkGradTypes& types);
+// By cuDNN's own LSTM (lstm/lstm_cudnn.cc), f32.
+[[gnu::weak]] Prepared lstm_cudnn(const ChunkShape& shape);
+[[gnu::weak]] Prepared lstm_grad_cudnn(const ChunkShape& shape);
+Prepared chunk_on_cudnn(ChunkFamily family, const OpCall& call);
+Prepared chunk_grad_on_cudnn(ChunkFamily family, const OpCall& call);
 Prepared chunk_on_cuda(ChunkFamily family, const OpCall& call);
 Prepared chunk_grad_on_cuda(ChunkFamily family, const OpCall& call);
 ChunkForward chunk_forward_buffers(const Buffers& b);
@@ -81,14 +87,19 @@ struct ChunkOps {
   static Prepared ref(const OpCall& call) { return chunk_ref(kFamily, call); }
   static Prepared simd_grad(const OpCall& call) { return chunk_grad_simd(kFamily, call); }
   static Prepared ref_grad(const OpCall& call) { return chunk_grad_ref(kFamily, call); }
+  static Prepared cudnn(const OpCall& call) { return chunk_on_cudnn(kFamily, call); }
+  static Prepared cudnn_grad(const OpCall& call) { return chunk_grad_on_cudnn(kFamily, call); }
   static Prepared cuda(const OpCall& call) { return chunk_on_cuda(kFamily, call); }
   static Prepared cuda_grad(const OpCall& call) { return chunk_grad_on_cuda(kFamily, call); }
   static double flops(const OpCall& call) { return chunk_flops(kFamily, call); }
   static double grad_flops(const OpCall& call) { return chunk_grad_flops(kFamily, call); }
 
-  static constexpr KernelEntry kForward[] = {
-      {"cuda", DeviceKind::kCuda, cuda, true}, {"simd", DeviceKind::kCpu, simd, true}, {"ref", DeviceKind::kCpu, ref}};
-  static constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, cuda_grad, true},
+  static constexpr KernelEntry kForward[] = {{"cudnn", DeviceKind::kCuda, cudnn},
+                                             {"cuda", DeviceKind::kCuda, cuda, true},
+                                             {"simd", DeviceKind::kCpu, simd, true},
+                                             {"ref", DeviceKind::kCpu, ref}};
+  static constexpr KernelEntry kBackward[] = {{"cudnn", DeviceKind::kCuda, cudnn_grad},
+                                              {"cuda", DeviceKind::kCuda, cuda_grad, true},
                                               {"simd", DeviceKind::kCpu, simd_grad, true},
                                               {"ref", DeviceKind::kCpu, ref_grad}};
 

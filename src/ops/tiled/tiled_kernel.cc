@@ -7,25 +7,12 @@
 #include <cstring>
 
 #include "core/bytes.h"
+#include "device/factored_kernel.h"
+#include "ops/tiled/step_kernel.h"
 #include "ops/tiled/tiled.h"
 
 namespace neap::ops {
 namespace {
-
-enum class Which : std::uint8_t { kAny, kOwn, kRef };
-
-std::unique_ptr<Kernel> kernel_for(const OpCall& call, Which which) {
-  for (std::size_t i = 0; i < call.op->kernel_count; ++i) {
-    const KernelEntry& entry = call.op->kernels[i];
-    if (entry.device != DeviceKind::kCpu || (which == Which::kOwn && entry.name == "onednn") ||
-        (which == Which::kRef && entry.name != "ref")) {
-      continue;
-    }
-    Prepared prepared = entry.prepare(call);
-    if (auto* kernel = std::get_if<std::unique_ptr<Kernel>>(&prepared)) return std::move(*kernel);
-  }
-  return nullptr;
-}
 
 Shape with_rows(const Shape& shape, int axes, std::int64_t rows) {
   Shape out{rows};
@@ -46,7 +33,7 @@ struct ChunkKernels {
   std::int64_t scratch = 0;
 };
 
-class TiledKernel final : public Kernel {
+class TiledKernel final : public FactoredKernel {
  public:
   static Prepared make(const OpCall& call, Which which) {
     auto out = std::make_unique<TiledKernel>();
@@ -55,15 +42,27 @@ class TiledKernel final : public Kernel {
   }
 
   std::int64_t workspace_bytes() const override { return bytes_; }
-  std::string numerics() const override { return numerics_; }
+  std::string numerics() const override { return cuts_[0].numerics; }
 
-  void launch(const Buffers& b, Stream& stream) override {
-    for (std::int64_t first = 0; first < rows_; first += chunk_) {
-      run(b, first, rows_ - first < chunk_ ? last_ : whole_, stream);
+  std::vector<std::string> factor_names() const override {
+    std::vector<std::string> out;
+    for (const Cut& cut : cuts_) out.push_back(fmt::format("{} rows", cut.rows));
+    return out;
+  }
+
+  void launch_with(std::size_t factor, const Buffers& b, Stream& stream) override {
+    Cut& cut = cuts_[factor];
+    for (std::int64_t first = 0; first < rows_; first += cut.rows) {
+      run(b, first, rows_ - first < cut.rows ? cut.last : cut.whole, stream);
     }
   }
 
  private:
+  struct Cut {
+    std::int64_t rows = 0;  // that go through all steps at one time
+    ChunkKernels whole, last;
+    std::string numerics;
+  };
   static constexpr std::size_t kMostInputs = 8;
 
   struct Part {
@@ -98,11 +97,25 @@ class TiledKernel final : public Kernel {
       }
       parts_.push_back(part);
     }
-    chunk_ = which == Which::kRef ? rows_ : std::clamp<std::int64_t>(kChunkBytes / widest, 1, rows_);
-    const char* why = prepare_chunk(chunk_, which, whole_);
-    if (why == nullptr) why = prepare_chunk(rows_ % chunk_ == 0 ? chunk_ : rows_ % chunk_, which, last_);
+    const std::int64_t most = which == Which::kRef ? rows_ : std::clamp<std::int64_t>(kChunkBytes / widest, 1, rows_);
+    const char* why = nullptr;
+    for (std::int64_t rows = most; why == nullptr && rows >= 1 && rows > most / kSmallest; rows /= 2) {
+      why = add_cut(rows, which);
+      if (which == Which::kRef) break;
+    }
     if (why == nullptr) lay_out();
+    set_factors(cuts_.size());
     return why;
+  }
+
+  // One whose steps would be computed in another way is none.
+  const char* add_cut(std::int64_t rows, Which which) {
+    Cut cut{.rows = rows};
+    const char* why = prepare_chunk(rows, which, cut.whole, cut.numerics);
+    if (why == nullptr) why = prepare_chunk(rows_ % rows == 0 ? rows : rows_ % rows, which, cut.last, cut.numerics);
+    if (why != nullptr) return why;
+    if (cuts_.empty() || cut.numerics == cuts_[0].numerics) cuts_.push_back(std::move(cut));
+    return nullptr;
   }
 
   std::optional<TensorType> chunk_type(std::size_t value, std::int64_t rows) const {
@@ -115,7 +128,7 @@ class TiledKernel final : public Kernel {
                                       : without_rows(type.shape, result, program_.axes)};
   }
 
-  const char* prepare_chunk(std::int64_t rows, Which which, ChunkKernels& out) {
+  const char* prepare_chunk(std::int64_t rows, Which which, ChunkKernels& out, std::string& numerics) {
     for (std::size_t s = 0; s < program_.steps.size(); ++s) {
       OpCall call{.op = program_.steps[s].op, .attrs = program_.steps[s].attrs};
       for (const int i : program_.steps[s].inputs) {
@@ -123,11 +136,11 @@ class TiledKernel final : public Kernel {
       }
       call.outputs = call.op->infer(call);
       if (!(call.outputs[0] == *chunk_type(inputs_ + s, rows))) return "a step does not go by rows";
-      out.kernels.push_back(kernel_for(call, which));
+      out.kernels.push_back(step_kernel(call, which));
       if (!out.kernels.back()) return "a step has no such kernel";
       outputs_ = std::max(outputs_, call.outputs.size());
       out.scratch = std::max(out.scratch, out.kernels.back()->workspace_bytes());
-      numerics_ += out.kernels.back()->numerics();
+      numerics += out.kernels.back()->numerics();
     }
     return nullptr;
   }
@@ -145,10 +158,12 @@ class TiledKernel final : public Kernel {
       std::size_t busy_until;
     };
     std::vector<Place> places;
-    bytes_ = align_up(std::max(whole_.scratch, last_.scratch));
+    std::int64_t scratch = 0;
+    for (const Cut& cut : cuts_) scratch = std::max({scratch, cut.whole.scratch, cut.last.scratch});
+    bytes_ = align_up(scratch);
     for (std::size_t s = 0; s + 1 < program_.steps.size(); ++s) {
       Part& part = parts_[inputs_ + s];
-      const std::int64_t bytes = align_up(part.row_bytes * chunk_);
+      const std::int64_t bytes = align_up(part.row_bytes * cuts_[0].rows);
       auto free = std::find_if(places.begin(), places.end(),
                                [&](const Place& p) { return p.busy_until < s && p.bytes >= bytes; });
       if (free == places.end()) {
@@ -193,15 +208,15 @@ class TiledKernel final : public Kernel {
 
   // Of the widest value: two or three of them lie in the second-level caches of a few cores.
   static constexpr std::int64_t kChunkBytes = 512 * kKiB;
+  static constexpr std::int64_t kSmallest = 16;  // of the chunk: halves down to an eighth are tried
 
   TiledProgram program_;
   std::size_t inputs_ = 0;
   std::size_t outputs_ = 1;
   std::vector<std::optional<TensorType>> types_;
   std::vector<Part> parts_;
-  std::int64_t rows_ = 0, chunk_ = 0, bytes_ = 0;
-  ChunkKernels whole_, last_;
-  std::string numerics_;
+  std::int64_t rows_ = 0, bytes_ = 0;
+  std::vector<Cut> cuts_;  // the largest first
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 // One kernel switches among the functions: the branch is the same for all threads, and memory is what it waits for.
 #include "device/cuda/map.cuh"
 #include "ops/cuda_kernel.h"
+#include "ops/unary/quick_gelu.cuh"
 #include "ops/unary/unary.h"
-#include "ops/unary/unary_formulas.cuh"
 
 namespace neap::ops {
 namespace {
@@ -15,18 +15,6 @@ struct Value {
 struct Slope {
   UnaryCall u;
   __device__ float operator()(float dy, float saved) const { return unary_gradient(u.fn, dy, saved, u.args); }
-};
-
-// With the hardware's own exponential and division, whose errors are far below bf16's.
-struct QuickGelu {
-  __device__ float operator()(float x) const { return x * __fdividef(1, 1 + __expf(-2 * gelu_inner(x))); }
-};
-
-struct QuickGeluSlope {
-  __device__ float operator()(float dy, float x) const {
-    const float s = __fdividef(1, 1 + __expf(-2 * gelu_inner(x)));
-    return dy * fmaf(2 * x * gelu_inner_slope(x), s * (1 - s), s);
-  }
 };
 
 template <class T>

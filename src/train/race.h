@@ -1,0 +1,43 @@
+// Plans between which the simulator cannot judge for sure, run in turn: the one whose steps are the shortest stays.
+// What a transfer takes from the calls beside it, no time of a call alone can say.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace neap {
+
+class Race {
+ public:
+  // At least two, valid and within the budget; the first runs.
+  explicit Race(std::vector<Plan> plans);
+
+  const Plan& running() const { return runners_[at_].plan; }
+  // A step of it has taken so long. True: running() is another plan now, and waits to be swapped in.
+  bool add(double ms);
+  bool is_waiting() const { return is_waiting_; }
+  void swapped_in() { is_waiting_ = false; }
+  // running() has won.
+  bool is_over() const { return is_over_; }
+
+ private:
+  struct Runner {
+    Plan plan;
+    std::vector<double> ms;
+    bool is_out = false;
+  };
+  std::size_t next() const;
+  std::size_t fastest() const;
+  void drop_the_hopeless();
+
+  std::vector<Runner> runners_;
+  std::size_t at_ = 0;
+  int visit_ = 0;  // steps of this one
+  int round_ = 0;
+  bool is_over_ = false;
+  bool is_waiting_ = false;
+};
+
+}  // namespace neap

@@ -1,0 +1,62 @@
+#include "train/race.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace neap {
+namespace {
+
+// A plan that can be told from others.
+Plan plan_of(std::int64_t bytes) {
+  Plan out;
+  out.peak_bytes = bytes;
+  return out;
+}
+
+// Runs the race with plan b taking ms[b] of a step, the first step of a visit twice that; returns the steps it took.
+int run(Race& race, const std::vector<double>& ms, double noise = 0, unsigned seed = 1) {
+  std::mt19937 random(seed);
+  std::exponential_distribution<double> late(1);
+  int steps = 0;
+  bool is_new = true;
+  while (!race.is_over()) {
+    const double each = ms[static_cast<std::size_t>(race.running().peak_bytes)];
+    is_new = race.add((is_new ? 2 : 1) * each * (1 + noise * late(random)));
+    ++steps;
+  }
+  return steps;
+}
+
+TEST(Race, TheShortestStepsWinWhoeverBegan) {
+  for (const double second : {95.0, 105.0}) {
+    Race race({plan_of(0), plan_of(1)});
+    EXPECT_EQ(race.running().peak_bytes, 0);
+    EXPECT_EQ(run(race, {100, second}), 24);
+    EXPECT_EQ(race.running().peak_bytes, second < 100 ? 1 : 0);
+    EXPECT_FALSE(race.add(1));  // nothing moves any more
+  }
+}
+
+TEST(Race, WhatIsFarBehindRunsNoSecondRound) {
+  Race race({plan_of(0), plan_of(1)});
+  EXPECT_EQ(run(race, {120, 100}), 8);
+  EXPECT_EQ(race.running().peak_bytes, 1);
+
+  Race three({plan_of(0), plan_of(1), plan_of(2)});
+  EXPECT_EQ(run(three, {100, 130, 98}), 12 + 8 + 8);
+  EXPECT_EQ(three.running().peak_bytes, 2);
+}
+
+TEST(Race, NoiseSeldomDecides) {
+  int wrong = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    Race race({plan_of(0), plan_of(1)});
+    run(race, {108, 100}, 0.04, seed);
+    wrong += race.running().peak_bytes == 1 ? 0 : 1;
+  }
+  EXPECT_LE(wrong, 4);
+}
+
+}  // namespace
+}  // namespace neap
