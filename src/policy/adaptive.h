@@ -30,9 +30,9 @@ class AdaptivePolicy final : public Policy {
   bool has_quick_first() const override { return true; }
   bool is_after_time_alone() const override { return agent_.reward().memory == 0 && agent_.reward().bandwidth == 0; }
   std::optional<Plan> within(const PlanningProblem& problem, std::int64_t budget) const override;
+  std::shared_ptr<const Policy> untaught() const override;
   // With transfers, and beside it without: what those take from the calls is hard to say ahead.
   std::vector<Plan> candidates(const PlanningProblem& problem, std::int64_t budget) const override;
-  std::shared_ptr<const Policy> untaught() const override;
   std::string learnt() const override;
   std::int64_t own_bytes() const override { return agent_.bytes(); }
 

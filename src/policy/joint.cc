@@ -89,9 +89,9 @@ std::optional<TimedPlan> joint_within(const PlanningProblem& problem, std::int64
 Plan joint_smallest(const PlanningProblem& problem, bool may_spill) {
   const PlanningProblem exact = without_choice(problem);
   // Exactly stored tensors may leave more often than rounded ones.
-  const bool has_choice = has_choice_of_levels(problem);
-  Plan recomputes = has_choice && may_spill ? joint_smallest(exact, true) : oracle_policy().smallest(exact);
-  if (!may_spill && !has_choice) return recomputes;
+  Plan recomputes =
+      has_choice_of_levels(problem) && may_spill ? joint_smallest(exact, true) : oracle_policy().smallest(exact);
+  if (!may_spill && !has_choice_of_levels(problem)) return recomputes;
   OracleSearch search(problem, kQuick);
   const Recompute& r = search.recompute();
   const auto least = [&](const Candidate& base) {

@@ -218,6 +218,14 @@ bool SpillSearch::has_room(std::size_t count, Way way) const {
   return bytes * (way.early ? 2 : 1) <= p_.link.room_bytes;
 }
 
+std::optional<TimedPlan> spilled_anew(const PlanningProblem& problem, const Plan& plan, std::int64_t budget) {
+  Decisions base;
+  for (const Instruction& in : plan.instructions) {
+    if (is_call(in.action) && problem.graph.at(in.node).phase != Phase::kUpdate) base.order.push_back(in.node);
+  }
+  return SpillSearch(problem, std::move(base)).fastest(budget);
+}
+
 namespace {
 
 class Spill final : public Policy {

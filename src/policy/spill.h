@@ -53,4 +53,7 @@ class SpillSearch {
   std::vector<TensorId> every_order_;  // where every wait counts
 };
 
+// The calls of `plan`, in its order, with transfers chosen and placed anew for what the link is known to be by now.
+std::optional<TimedPlan> spilled_anew(const PlanningProblem& problem, const Plan& plan, std::int64_t budget);
+
 }  // namespace neap

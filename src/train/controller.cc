@@ -9,6 +9,8 @@
 #include <exception>
 
 #include "plan/simulate.h"
+#include "plan/validate.h"
+#include "policy/spill.h"
 #include "train/settle.h"
 
 namespace neap {
@@ -36,17 +38,37 @@ void settle(const PlanRequest& r, PlanAnswer& out) {
   out.rounded = rounded_by(*out.plan, r.program->graph, g.levels);
 }
 
-// From measured times, if that gives anything better than what there is.
-void improve(const PlanRequest& r, PlanAnswer& out) {
+// From measured times, within what is settled: the best of what there is and what is found, and beside it the best of
+// the other kind, with transfers or without.
+void improve_rounded(const PlanRequest& r, std::vector<Plan> plans, const PlanningProblem& problem, PlanAnswer& out) {
   const Graph& graph = r.program->graph;
-  const PlanningProblem problem{graph, r.costs, r.link, &r.layout, out.rounded ? &out.rounded->levels : nullptr};
-  std::vector<Plan> plans = plans_within(*r.policy, problem, r.stores_all ? std::nullopt : r.budget);
-  std::erase_if(plans, [&](const Plan& p) {
-    return out.rounded && (p.peak_bytes > r.budget.value_or(kNoBudget) || !rounds_alike(p, graph, *out.rounded));
-  });
-  if (plans.empty()) return;
+  const std::int64_t budget = r.budget.value_or(kNoBudget);
+  if (!out.plan) out.plan = r.present;
+  // What is settled leaves little to a search: often it is the same plan with other transfers.
+  if (out.plan && !out.plan->slots.empty()) {
+    std::optional<TimedPlan> anew = spilled_anew(problem, *out.plan, budget);
+    if (anew && !validate(anew->plan, graph, r.costs)) plans.push_back(std::move(anew->plan));
+  }
+  std::erase_if(plans, [&](const Plan& p) { return p.peak_bytes > budget || !rounds_alike(p, graph, *out.rounded); });
   const auto ms = [&](const Plan& p) { return simulate(p, r.costs, r.link).ms; };
-  if (out.plan && r.policy->is_after_time_alone() && ms(plans.front()) >= ms(*out.plan)) return;
+  for (Plan& plan : plans) {
+    if (!out.plan) out.plan.emplace();
+    const bool is_better =
+        out.plan->instructions.empty() || !r.policy->is_after_time_alone() || ms(plan) < ms(*out.plan);
+    if (is_better) std::swap(*out.plan, plan);
+    if (!r.policy->is_after_time_alone()) return;
+  }
+  if (!out.plan) return;
+  const auto other = std::ranges::find_if(
+      plans, [&](const Plan& p) { return !p.instructions.empty() && p.slots.empty() != out.plan->slots.empty(); });
+  if (!r.guesses && other != plans.end()) out.rivals.push_back(std::move(*other));
+}
+
+void improve(const PlanRequest& r, PlanAnswer& out) {
+  const PlanningProblem problem{r.program->graph, r.costs, r.link, &r.layout,
+                                out.rounded ? &out.rounded->levels : nullptr};
+  std::vector<Plan> plans = plans_within(*r.policy, problem, r.stores_all ? std::nullopt : r.budget);
+  if (out.rounded) return improve_rounded(r, std::move(plans), problem, out);
   out.plan = std::move(plans.front());
   plans.erase(plans.begin());
   out.rivals = std::move(plans);
@@ -57,7 +79,7 @@ constexpr std::size_t kMostAhead = 16;
 }  // namespace
 
 PlanAnswer answer(const PlanRequest& r) {
-  PlanAnswer out{.shape = r.shape, .budget = r.budget, .plan = {}, .rounded = r.rounded, .error = {}};
+  PlanAnswer out{.shape = r.shape, .budget = r.budget, .plan = {}, .rivals = {}, .rounded = r.rounded, .error = {}};
   const double start = thread_cpu_ms();
   try {
     if (r.guesses) settle(r, out);

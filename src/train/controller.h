@@ -39,13 +39,14 @@ struct PlanRequest {
   bool is_measured = true;         // the costs are: they may improve upon the plan by guesses
   std::optional<Guesses> guesses;  // given: these settle anew what is rounded
   std::optional<Rounded> rounded;  // given: what the plan has to round
+  std::optional<Plan> present;     // given: what runs, to start from
 };
 
 struct PlanAnswer {
   BatchShape shape;
   std::optional<std::int64_t> budget;
-  std::vector<Plan> rivals;  // that may be faster in fact
   std::optional<Plan> plan;  // valid; none: `error` says why, or nothing better that rounds alike was found
+  std::vector<Plan> rivals;  // that may be faster in fact
   std::optional<Rounded> rounded;
   std::string error;
   double planning_ms = 0;

@@ -96,7 +96,8 @@ PlanRequest Steering::request_for(const Stepper& stepper, const Budget& budget) 
           .stores_all = !is_tight(budget),
           .is_measured = true,
           .guesses = std::nullopt,
-          .rounded = std::nullopt};
+          .rounded = std::nullopt,
+          .present = std::nullopt};
 }
 
 void Steering::ask(Stepper& stepper, const Budget& budget) {
@@ -106,6 +107,7 @@ void Steering::ask(Stepper& stepper, const Budget& budget) {
   if (setup_.levels) {
     if (s.rounded_for != key_of(budget) || !is_on(budget)) return;
     request.rounded = s.rounded;
+    request.present = stepper.plan();
   }
   controller_.ask(std::move(request));
 }
@@ -154,10 +156,10 @@ void Steering::count_bytes(const Steppers& steppers) {
 }
 
 void Steering::swap_in(Steppers& steppers, const Arena& arena, const Budget& budget, std::string& problems) {
+  if (controller_.has_answers()) count_bytes(steppers);
   for (const auto& each : steppers) {
     if (each->steered.race) go_on_racing(*each, budget);
   }
-  if (controller_.has_answers()) count_bytes(steppers);
   while (std::optional<PlanAnswer> answer = controller_.take()) {
     setup_.planning_ms += answer->planning_ms;
     Stepper* const stepper = steppers.peek(answer->shape);
@@ -188,6 +190,12 @@ void Steering::swap_in(Steppers& steppers, const Arena& arena, const Budget& bud
   }
 }
 
+// What is to be rounded is another set by now.
+bool Steering::is_outdated(const PlanAnswer& answer, const Stepper& stepper, const Budget& budget) const {
+  if (!setup_.levels) return false;
+  return answer.budget != budget || !answer.rounded || answer.rounded->key != stepper.steered.rounded.key;
+}
+
 void Steering::start_race(Stepper& stepper, PlanAnswer answer, std::int64_t limit, const Budget& budget) {
   std::vector<Plan> plans = std::move(answer.rivals);
   std::erase_if(plans, [&](const Plan& plan) { return plan.peak_bytes > limit; });
@@ -205,12 +213,6 @@ void Steering::go_on_racing(Stepper& stepper, const Budget& budget) {
   if (race->is_waiting()) swap(stepper, race->running(), budget);
   race->swapped_in();
   if (!race->is_over()) stepper.steered.race = std::move(race);
-}
-
-// What is to be rounded is another set by now.
-bool Steering::is_outdated(const PlanAnswer& answer, const Stepper& stepper, const Budget& budget) const {
-  if (!setup_.levels) return false;
-  return answer.budget != budget || !answer.rounded || answer.rounded->key != stepper.steered.rounded.key;
 }
 
 void Steering::fit(Stepper& stepper, const Budget& budget) {
@@ -273,7 +275,7 @@ bool Steering::follow_levels(Stepper& stepper, Arena& arena, const Budget& budge
     s.levels_version = setup_.levels->version();
     s.planned_for = s.rounded_for = key_of(budget);
     s.rounded = std::move(*made.rounded);
-    s.race.reset();                                                                  // of plans that round otherwise
+    s.race.reset();
     if (made.plan->peak_bytes > arena.bytes()) arena.resize(made.plan->peak_bytes);  // finer levels take more
     if (!(*made.plan == stepper.plan())) swap(stepper, std::move(*made.plan), budget);
     if (!is_improved && s.was_timed) ask(stepper, budget);

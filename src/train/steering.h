@@ -92,9 +92,9 @@ class Steering {
   bool is_outdated(const PlanAnswer& answer, const Stepper& stepper, const Budget& budget) const;
   void learn(Stepper& stepper, double step_ms, const std::vector<double>& timed);
   void simulate_step(Stepper& stepper) const;
+  void count_bytes(const Steppers& steppers);
   void start_race(Stepper& stepper, PlanAnswer answer, std::int64_t limit, const Budget& budget);
   void go_on_racing(Stepper& stepper, const Budget& budget);
-  void count_bytes(const Steppers& steppers);
 
   Setup& setup_;
   Link guessed_link_;
