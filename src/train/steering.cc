@@ -210,6 +210,7 @@ void Steering::start_race(Stepper& stepper, PlanAnswer answer, std::int64_t limi
 
 void Steering::go_on_racing(Stepper& stepper, const Budget& budget) {
   std::optional<Race> race = std::exchange(stepper.steered.race, std::nullopt);
+  if (stepper.steered.planned_for != key_of(budget)) return;  // it was for another one
   if (race->is_waiting()) swap(stepper, race->running(), budget);
   race->swapped_in();
   if (!race->is_over()) stepper.steered.race = std::move(race);
