@@ -114,7 +114,7 @@ def kept_rows(new):
 
 
 # Models whose fused calls are timed in all their factors.
-FACTORS = ["gpt-mini --steps 6", "bert-mini --steps 6"]
+FACTORS = ["gpt-mini:width=128,layers=2,heads=4,dropout=0.1 --steps 30"]
 FACTORS_HEAD = "| model | call | rows in a block: ms | used |\n|---|---|---|---|\n"
 FACTORS_TITLE = "## Loop factors\n"
 
@@ -125,7 +125,7 @@ def factor_rows():
         words = ["build/neap", "train", *call.split(), "--optimize", "fuse", "--json", "-"]
         done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
         objects = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        loops = next(o["tuning"]["loops"] for o in reversed(objects) if "loops" in o.get("tuning", {}))
+        loops = next(o["loops"] for o in reversed(objects) if "loops" in o)
         for loop in loops:
             times = ", ".join(f"{name.split()[0]}: {ms:.3f}" for name, ms in zip(loop["factors"], loop["ms"]))
             rows.append(f"| {call.split()[0]} | `{loop['call']}` | {times} | {loop['factor'].split()[0]} |")

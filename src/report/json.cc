@@ -85,6 +85,14 @@ Json to_json(const RecurrentReport& r) {
           {"switches", r.switches}};
 }
 
+Json loops_of(const TuningReport& r) {
+  Json loops = Json::array();
+  for (const TuningReport::Loop& l : r.loops) {
+    loops.push_back({{"call", l.name}, {"factor", l.factor}, {"factors", l.factors}, {"ms", l.ms}});
+  }
+  return loops;
+}
+
 Json to_json(const TuningReport& r) {
   Json pieces = Json::array();
   for (const TuningReport::Piece& p : r.pieces) {
@@ -96,14 +104,9 @@ Json to_json(const TuningReport& r) {
                       {"bandwidth", p.bandwidth},
                       {"transferred_bytes", p.transferred_bytes}});
   }
-  Json loops = Json::array();
-  for (const TuningReport::Loop& l : r.loops) {
-    loops.push_back({{"call", l.name}, {"factor", l.factor}, {"factors", l.factors}, {"ms", l.ms}});
-  }
   return {{"trials", r.trials},           {"adopted", r.adopted},     {"changes", r.changes},
           {"drifts", r.drifts},           {"overruled", r.overruled}, {"spent_ms", r.spent_ms},
-          {"spent_share", r.spent_share}, {"rejected", r.rejected},   {"subgraphs", std::move(pieces)},
-          {"loops", std::move(loops)}};
+          {"spent_share", r.spent_share}, {"rejected", r.rejected},   {"subgraphs", std::move(pieces)}};
 }
 
 }  // namespace
@@ -160,7 +163,8 @@ Json to_json(const Summary& s) {
           {"loss_last", number(s.loss_last)},
           {"weights_hash", s.weights_hash},
           {"recurrent", std::move(recurrent)},
-          {"tuning", s.tuning.pieces.empty() ? Json(nullptr) : to_json(s.tuning)}};
+          {"tuning", s.tuning.pieces.empty() ? Json(nullptr) : to_json(s.tuning)},
+          {"loops", loops_of(s.tuning)}};
 }
 
 Json to_json(const PlanReport& r) {
