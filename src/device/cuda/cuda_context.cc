@@ -104,7 +104,9 @@ void CudaContext::open() {
   NEAP_CHECK_CUDA(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, device_));
   used_bytes_ = find_used_bytes(bus_id);
   if (used_bytes_) used_before_ = used_bytes_();
-  NEAP_CHECK_CUDA(cudaSetDevice(device_));
+  const cudaError_t made = cudaSetDevice(device_);  // makes the context
+  refuse_full_card(made);
+  check_cuda(made, "cudaSetDevice");
   cudaDeviceProp properties{};
   NEAP_CHECK_CUDA(cudaGetDeviceProperties(&properties, device_));
   if (properties.major < 8) {
