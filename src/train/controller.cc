@@ -5,22 +5,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <exception>
 
 #include "plan/simulate.h"
 #include "plan/validate.h"
 #include "policy/spill.h"
 #include "train/settle.h"
+#include "train/thread_clock.h"
 
 namespace neap {
 namespace {
-
-double thread_cpu_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
-}
 
 // Nice and no idle class: under full load that one gets next to nothing, and plans would come when nobody needs them.
 // All cores are busy with training: at the lowest priority a plan would come a hundred steps later. What planning takes
@@ -80,14 +74,14 @@ constexpr std::size_t kMostAhead = 16;
 
 PlanAnswer answer(const PlanRequest& r) {
   PlanAnswer out{.shape = r.shape, .budget = r.budget, .plan = {}, .rivals = {}, .rounded = r.rounded, .error = {}};
-  const double start = thread_cpu_ms();
+  const double start = thread_ms();
   try {
     if (r.guesses) settle(r, out);
     if (r.is_measured) improve(r, out);
   } catch (const std::exception& e) {
     out.error = e.what();
   }
-  out.planning_ms = thread_cpu_ms() - start;
+  out.planning_ms = thread_ms() - start;
   return out;
 }
 
@@ -188,7 +182,7 @@ void Controller::run() {
   double planned = 0;
   std::unique_lock lock(mutex_);
   for (;;) {
-    overhead_ms_ = thread_cpu_ms() - planned;
+    overhead_ms_ = thread_ms() - planned;
     is_busy_ = !jobs_.empty();
     changed_.wait(lock, [&] { return stop_ || !jobs_.empty(); });
     if (stop_) return;

@@ -5,12 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <iterator>
 #include <utility>
 
-#include "core/clock.h"
 #include "train/median.h"
+#include "train/thread_clock.h"
 
 namespace neap {
 namespace {
@@ -24,13 +23,6 @@ constexpr double kFollow = 0.05;          // of a step's time that goes into wha
 constexpr double kSafe = 0.95;            // of the share: what is charged is measured
 constexpr double kAtFirst = 0.6;          // of the share: the rest becomes free as the run goes on, for slowdowns
 constexpr double kStartMs = 100;          // what it takes about to measure the roofline and to cut the step into pieces
-
-// Of this thread: what others take from it does not count.
-double thread_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
-}
 
 // Without the first, which is to do nothing.
 std::vector<Strategy> strategies_of(const std::vector<Way>& ways) {
@@ -89,12 +81,12 @@ void Tuner::spend(Effort effort, double ms) {
 void Tuner::start() {
   phase_ = Phase::kWatch;
   if (!can_afford()) return;
-  const auto began = Clock::now();
+  const double began_ms = thread_ms();
   pieces_ = std::make_unique<Pieces>(run_.settled(), ways_, options_.tuning.subgraphs);
   node_ms_.assign(pieces_->nodes(), 0);
   align();
   looks_ = kFirstLooks;
-  spend(Effort::kStart, ms_since(began));
+  spend(Effort::kStart, thread_ms() - began_ms);
 }
 
 // What there is in the pieces that there are now.
