@@ -38,7 +38,7 @@ TEST(RowInvariance, ProductsAndConvolutionsHaveIt) {
 Types same(const OpCall& call) { return {call.in(0)}; }
 
 Prepared adds_rows(const OpCall& call) {
-  const TensorType type = call.in(0);
+  const TensorType& type = call.in(0);
   return function_kernel([type](const Buffers& b) {
     for (std::int64_t i = 0; i < type.elements(); ++i) {
       b.out<float>(0)[i] = b.in<float>(0)[i] + static_cast<float>(type.shape.size(0));

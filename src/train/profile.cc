@@ -48,7 +48,7 @@ std::vector<LayerReport> profile_by_layer(const Program& program, const Plan& pl
       rows.row(graph.at(graph.at(b.tensor).producer).layer).saved_bytes += b.bytes;
     }
   }
-  const Ceilings ceilings = measure_ceilings();
+  const Ceilings& ceilings = measure_ceilings();
   for (LayerReport& row : rows.all()) {
     const double compute_ms = row.gflop / ceilings.gflops * 1e3;
     const double memory_ms = static_cast<double>(row.traffic_bytes) / ceilings.bytes_per_second * 1e3;

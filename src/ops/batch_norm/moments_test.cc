@@ -45,7 +45,8 @@ TEST(Moments, MergedPartsAreTheWhole) {
   const TensorType channels = f32({kChannels});
   HostTensor x = random_tensor(f32({kParts * kRows, kChannels}), 3, -2, 2);
   for (std::int64_t i = 0; i < x.type.elements(); ++i) {
-    x.floats()[i] += 10 * static_cast<float>(i / (kRows * kChannels));
+    const auto part = i / (kRows * kChannels);
+    x.floats()[i] += 10 * static_cast<float>(part);
   }
   const auto want = run_op({.op = "batch_stats", .inputs = {x.type}, .given = {{0, x}}});
   OpCase merge{.op = "merge_moments", .inputs = {}, .attrs = {{"rows", kRows}}};
