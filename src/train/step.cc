@@ -7,6 +7,7 @@
 #include "core/bytes.h"
 #include "core/clock.h"
 #include "neap/error.h"
+#include "train/thread_clock.h"
 #include "train/trainer_impl.h"
 
 namespace neap {
@@ -27,11 +28,11 @@ Link link_of(const SpillCounters& step) {
 
 // Between steps.
 void Trainer::Impl::steer() {
-  const auto start = Clock::now();
+  const double start_ms = thread_ms();
   if (replay_) follow_budget();
   if (budget_.advance(step_ + 1)) change_budget();
   steering_.swap_in(steppers_, *arena_, budget(), note_);
-  steering_ms_ += ms_since(start);
+  steering_ms_ += thread_ms() - start_ms;
 }
 
 void Trainer::Impl::change_budget() {
@@ -136,7 +137,7 @@ void Trainer::Impl::finish_part(Stepper& stepper, double run_ms, double compute_
   const bool is_new_plan = stepper.steered.number == 0;
   if (is_new_plan) stepper.steered.number = ++plans_;
   if (decisions_) note_decisions(stepper, is_new_plan);
-  const auto start = Clock::now();
+  const double start_ms = thread_ms();
   observe(stepper);
   gearbox_.leave(compute_ms);
   if (tuner_) note_tuning(run_ms);
@@ -144,7 +145,7 @@ void Trainer::Impl::finish_part(Stepper& stepper, double run_ms, double compute_
   if (timed_.empty() && stepper.store() != nullptr && watch_.is_plan_due(last_, run_ms, setup_.link)) {
     steering_.ask(stepper, budget());
   }
-  steering_ms_ += ms_since(start);
+  steering_ms_ += thread_ms() - start_ms;
 }
 
 // What predictors, recordings and traces want to know of a step.
