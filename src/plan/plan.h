@@ -147,7 +147,7 @@ struct Costs {
   std::vector<double> ms;
   CodecCosts codec;
   double bytes_per_ms = 0;  // of memory, as times were guessed with it; 0: they are measured
-  bool first_fit = false;  // blocks are placed in turn where they first fit, without a search for a lower packing
+  bool first_fit = false;   // blocks are placed in turn where they first fit, without a search for a lower packing
 };
 double codec_ms(const CodecCosts& costs, Action action, precision::Level level, std::int64_t elements);
 

@@ -35,8 +35,8 @@ class SavedForms {
   }
 
  private:
-  // Beside products of bf16 every pass over memory counts: a norm that reads far more than it makes is not for free, and
-  // all that it makes is kept. A tensor that is only rounded takes far less time than what it is rounded for.
+  // Beside products of bf16 every pass over memory counts: a norm that reads far more than it makes is not for free,
+  // and all that it makes is kept. A tensor that is only rounded takes far less time than what it is rounded for.
   bool is_worthwhile(const Node& node, TensorId output) const {
     const TensorType& made = graph_.at(node.outputs[0]).type;
     std::int64_t read = 0;

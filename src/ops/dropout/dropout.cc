@@ -1,5 +1,6 @@
-// dropout(x, rng; p, key, first = 0): each element is 0 with probability p, else x / (1 - p). The numbers are a function of
-// (seed, step, key, index in the whole batch, of which `first` elements come before x), so backward draws them again instead of keeping a mask.
+// dropout(x, rng; p, key, first = 0): each element is 0 with probability p, else x / (1 - p). The numbers are a
+// function of (seed, step, key, index in the whole batch, of which `first` elements come before x), so backward draws
+// them again instead of keeping a mask.
 #include "ops/dropout/dropout.h"
 
 #include <fmt/format.h>

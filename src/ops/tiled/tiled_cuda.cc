@@ -87,7 +87,8 @@ std::string expression(const OpCall& call, const std::vector<std::string>& in) {
   }
   if (is_by(call, dropout_cuda)) {
     const DropoutDraw d(call);
-    return fmt::format("dropped({}, {}, {}ULL, i + {}ULL, {}, {})", in[0], in[1], d.key, d.first, number(d.p), number(d.scale));
+    return fmt::format("dropped({}, {}, {}ULL, i + {}ULL, {}, {})", in[0], in[1], d.key, d.first, number(d.p),
+                       number(d.scale));
   }
   return {};
 }
