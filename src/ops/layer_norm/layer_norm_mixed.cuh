@@ -97,11 +97,12 @@ struct OtherRow {
   float v[kAdds ? C : 1][kVector];
 
   __device__ void load(const NormGrad<D, X, kAdds>& t, std::int64_t row) {
-    if constexpr (!kAdds) return;
+    if constexpr (kAdds) {
 #pragma unroll
-    for (int k = 0; k < C; ++k) {
-      const std::int64_t at = (k * 32 + static_cast<int>(threadIdx.x)) * kVector;
-      if (at < t.s.width) load8(t.other + row * t.s.width + at, v[k]);
+      for (int k = 0; k < C; ++k) {
+        const std::int64_t at = (k * 32 + static_cast<int>(threadIdx.x)) * kVector;
+        if (at < t.s.width) load8(t.other + row * t.s.width + at, v[k]);
+      }
     }
   }
   __device__ void put(const NormGrad<D, X, kAdds>& t, int k, std::int64_t at, float (&dx)[kVector]) const {
