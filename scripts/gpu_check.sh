@@ -67,6 +67,7 @@ run_levels() {
 }
 
 run_times() {
+  python3 scripts/gpu_compare.py "$folder/neap" --rows || fail "rows"
   python3 scripts/gpu_compare.py "$folder/neap" --times
 }
 
