@@ -100,7 +100,7 @@ double median(std::vector<double> values) {
 }
 
 // Agents have settled by then; of short runs, the second half counts.
-std::size_t settled_at(std::size_t steps) { return std::min<std::size_t>(30, steps / 2); }
+std::size_t settled_at(std::size_t steps) { return steps > 70 ? 50 : steps / 2; }
 
 double settled_ms(const Entrant& e) {
   const std::size_t from = settled_at(e.step_ms.size());

@@ -14,10 +14,11 @@ constexpr double kLinkBytesPerMs = 55e6;  // of the card that bench/CUDA.md is a
 
 class OverlapTest : public testing::Test {
  protected:
-  OverlapTest() : device_(make_cuda_device()), arena_(device_->make_arena(2 * kBytes, false)) {
+  OverlapTest() : device_(make_cuda_device()), arena_(device_->make_arena(2 * kBytes, false)) {}
+  void SetUp() override {
     std::string why;
     log_ = device_->activities(why);
-    EXPECT_NE(log_, nullptr) << why;
+    ASSERT_NE(log_, nullptr) << why;
   }
   void fill(std::int64_t bytes, int value) {
     NEAP_CHECK_CUDA(

@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kRounds = 3;
 constexpr int kVisit = 4;  // steps in a row; the first one pays for the change
-// Nothing that took so much longer in every step is given another round.
-constexpr double kHopeless = 1.1;
+// Nothing that took so much longer in every step than the best in half of them is given another round.
+constexpr double kHopeless = 1.03;
 
 }  // namespace
 

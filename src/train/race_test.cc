@@ -29,7 +29,7 @@ int run(Race& race, const std::vector<double>& ms, double noise = 0, unsigned se
 }
 
 TEST(Race, TheShortestStepsWinWhoeverBegan) {
-  for (const double second : {95.0, 105.0}) {
+  for (const double second : {98.0, 102.0}) {
     Race race({plan_of(0), plan_of(1)});
     EXPECT_EQ(race.running().peak_bytes, 0);
     EXPECT_EQ(run(race, {100, second}), 24);
@@ -40,7 +40,7 @@ TEST(Race, TheShortestStepsWinWhoeverBegan) {
 
 TEST(Race, WhatIsFarBehindRunsNoSecondRound) {
   Race race({plan_of(0), plan_of(1)});
-  EXPECT_EQ(run(race, {120, 100}), 8);
+  EXPECT_EQ(run(race, {104, 100}), 8);
   EXPECT_EQ(race.running().peak_bytes, 1);
 
   Race three({plan_of(0), plan_of(1), plan_of(2)});
@@ -54,8 +54,11 @@ TEST(Race, NoiseSeldomDecides) {
     Race race({plan_of(0), plan_of(1)});
     run(race, {108, 100}, 0.04, seed);
     wrong += race.running().peak_bytes == 1 ? 0 : 1;
+    Race other({plan_of(0), plan_of(1)});
+    run(other, {100, 108}, 0.04, seed);
+    wrong += other.running().peak_bytes == 0 ? 0 : 1;
   }
-  EXPECT_LE(wrong, 4);
+  EXPECT_LE(wrong, 8);
 }
 
 }  // namespace

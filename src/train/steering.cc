@@ -130,6 +130,7 @@ void Steering::swap(Stepper& stepper, Plan plan, const Budget& budget) {
   stepper.swap(std::move(plan));
   s.planned_for = key_of(budget);
   s.number = 0;
+  drift_ = {};  // how far steps are from what is said of them is the plan's own
   simulate_step(stepper);
   ++swaps_;
 }

@@ -13,10 +13,11 @@ namespace {
 
 class CuptiTest : public testing::Test {
  protected:
-  CuptiTest() : device_(make_cuda_device()), arena_(device_->make_arena(64 * kMiB, false)) {
+  CuptiTest() : device_(make_cuda_device()), arena_(device_->make_arena(64 * kMiB, false)) {}
+  void SetUp() override {
     std::string why;
     log_ = device_->activities(why);
-    EXPECT_NE(log_, nullptr) << why;
+    ASSERT_NE(log_, nullptr) << why;
   }
   void fill(std::int64_t bytes, int value = 1) {
     NEAP_CHECK_CUDA(cudaMemsetAsync(arena_->base(), value, static_cast<std::size_t>(bytes), context_.compute()));
