@@ -341,6 +341,9 @@ class Trainer {
   // From the next step on: bytes, "512MiB", "50%", "min+10%". Any thread may call it. UserError when malformed. A
   // budget below the minimum is taken as the minimum; returns what will hold.
   std::int64_t set_budget(std::string_view text);
+  // Until plans that are being made beside training are there; the next step takes them up. For those who time steps of
+  // several trainers in turn: planning takes processor time.
+  void wait_for_plans();
   // Physical memory that the arena takes now.
   std::int64_t resident_bytes() const;
 

@@ -83,12 +83,14 @@ std::vector<Entrant> start_all(const std::shared_ptr<const Model>& model, const 
   return out;
 }
 
-// Step by step in turn, beginning with another one each time: what else the machine does hits all of them alike.
+// Step by step in turn, beginning with another one each time: what else the machine does hits all of them alike. What
+// one plans beside its steps takes no time from those of others.
 void race(const std::vector<Entrant*>& entrants, std::int64_t steps) {
   for (std::int64_t step = 0; step < steps; ++step) {
     for (std::size_t i = 0; i < entrants.size(); ++i) {
       Entrant& e = *entrants[(i + static_cast<std::size_t>(step)) % entrants.size()];
       e.step_ms.push_back(e.trainer->advance().step_ms);
+      e.trainer->wait_for_plans();
     }
   }
 }

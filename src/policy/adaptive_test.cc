@@ -129,6 +129,27 @@ TEST_F(Adaptive, KnowsThatTransfersCostTheCores) {
   EXPECT_EQ(simulate(*policy.within(p, budget), p.costs, p.link).spilled_bytes, 0);
 }
 
+// Just where a link becomes too slow to be used, one of twice the rate would be used: that plan is a rival.
+TEST_F(Adaptive, ALinkThatMayBeFasterThanItWasIsWorthARace) {
+  const AdaptivePolicy policy({}, "", true);
+  const std::int64_t budget = share(0.5);
+  PlanningProblem p = problem();
+  std::vector<Plan> plans;
+  for (double rate = 3e4; plans.empty() || !plans.front().slots.empty(); rate *= 0.8) {
+    ASSERT_GT(rate, 1);
+    p.link = {.write_bytes_per_ms = rate, .read_bytes_per_ms = rate};
+    plans = policy.candidates(p, budget);
+    ASSERT_FALSE(plans.empty());
+  }
+  ASSERT_EQ(plans.size(), 2U);
+  EXPECT_FALSE(plans[1].slots.empty());
+  EXPECT_LE(plans[1].peak_bytes, budget);
+  EXPECT_FALSE(validate(plans[1], program_.graph, program_.costs));
+  EXPECT_GE(simulate(plans[1], p.costs, p.link).ms, simulate(plans[0], p.costs, p.link).ms);
+  p.link = {.write_bytes_per_ms = 1, .read_bytes_per_ms = 1};
+  EXPECT_EQ(policy.candidates(p, budget).size(), 1U);  // hopeless
+}
+
 std::size_t encodings_of(const Plan& plan) {
   return static_cast<std::size_t>(
       std::ranges::count(plan.instructions, Action::kEncode, [](const Instruction& in) { return in.action; }));

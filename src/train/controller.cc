@@ -158,6 +158,11 @@ std::optional<PlanAnswer> Controller::take() {
   return out;
 }
 
+void Controller::rest() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !is_busy_; });
+}
+
 std::int64_t Controller::bytes() {
   const std::lock_guard lock(mutex_);
   std::int64_t out = 0;
@@ -184,6 +189,7 @@ void Controller::run() {
   for (;;) {
     overhead_ms_ = thread_ms() - planned;
     is_busy_ = !jobs_.empty();
+    if (!is_busy_) changed_.notify_all();
     changed_.wait(lock, [&] { return stop_ || !jobs_.empty(); });
     if (stop_) return;
     Job job = std::move(jobs_.front());

@@ -84,6 +84,8 @@ class Controller {
 
   // A plan is being made, or about to be: the thread takes time from the calls.
   bool is_busy() const { return is_busy_; }
+  // Until it is not.
+  void rest();
   // Of the plans that are made and not in use yet.
   std::int64_t bytes();
   // Processor time of the thread besides planning.

@@ -40,11 +40,11 @@ TEST(Race, TheShortestStepsWinWhoeverBegan) {
 
 TEST(Race, WhatIsFarBehindRunsNoSecondRound) {
   Race race({plan_of(0), plan_of(1)});
-  EXPECT_EQ(run(race, {104, 100}), 8);
+  EXPECT_EQ(run(race, {104, 100}), 6);
   EXPECT_EQ(race.running().peak_bytes, 1);
 
   Race three({plan_of(0), plan_of(1), plan_of(2)});
-  EXPECT_EQ(run(three, {100, 130, 98}), 12 + 8 + 8);
+  EXPECT_EQ(run(three, {100, 130, 98}), 9 + 6 + 6 + 6);
   EXPECT_EQ(three.running().peak_bytes, 2);
 }
 

@@ -127,6 +127,7 @@ void Steering::swap(Stepper& stepper, Plan plan, const Budget& budget) {
   Steered& s = stepper.steered;
   if (s.planned_for != key_of(budget)) s.keep(s.planned_for, stepper.plan());
   s.race.reset();
+  s.former.reset();
   stepper.swap(std::move(plan));
   s.planned_for = key_of(budget);
   s.number = 0;
@@ -149,7 +150,7 @@ void Steering::count_bytes(const Steppers& steppers) {
   std::int64_t out = controller_.bytes() + setup_.policy->own_bytes() + (setup_.levels ? setup_.levels->bytes() : 0);
   for (const auto& each : steppers) {
     const Steered& s = each->steered;
-    out += s.rounded.bytes() + s.times.bytes() + (s.race ? s.race->bytes() : 0);
+    out += s.rounded.bytes() + s.times.bytes() + (s.race ? s.race->bytes() : 0) + (s.former ? own_bytes(*s.former) : 0);
     out += static_cast<std::int64_t>(s.guessed.ms.size() * (sizeof(double) + sizeof(std::int64_t)));
     for (const auto& [budget, plan] : s.kept) out += own_bytes(plan);
   }
@@ -175,9 +176,10 @@ void Steering::swap_in(Steppers& steppers, const Arena& arena, const Budget& bud
       stepper->steered.keep(key_of(answer->budget), std::move(*answer->plan));
       continue;
     }
-    if (answer->plan->peak_bytes > std::min(key_of(budget), arena.bytes())) continue;
-    if (!answer->rivals.empty() && stepper->steered.times.is_complete()) {
-      start_race(*stepper, std::move(*answer), std::min(key_of(budget), arena.bytes()), budget);
+    const std::int64_t limit = std::min(key_of(budget), arena.bytes());
+    if (answer->plan->peak_bytes > limit) continue;
+    if (setup_.policy->is_after_time_alone() && stepper->steered.times.is_complete()) {
+      start_race(*stepper, std::move(*answer), limit, budget);
       continue;
     }
     if (*answer->plan == stepper->plan()) {
@@ -187,7 +189,9 @@ void Steering::swap_in(Steppers& steppers, const Arena& arena, const Budget& bud
     const auto ms = [&](const Plan& p) { return simulate(p, stepper->program()->costs, setup_.link).ms; };
     const bool is_for_this = stepper->steered.planned_for == key_of(budget) && setup_.policy->is_after_time_alone();
     if (is_for_this && ms(*answer->plan) >= ms(stepper->plan())) continue;
+    std::optional<Plan> former = stepper->plan();
     swap(*stepper, std::move(*answer->plan), budget);
+    if (former->peak_bytes <= limit) stepper->steered.former = std::move(former);
   }
 }
 
@@ -197,10 +201,16 @@ bool Steering::is_outdated(const PlanAnswer& answer, const Stepper& stepper, con
   return answer.budget != budget || !answer.rounded || answer.rounded->key != stepper.steered.rounded.key;
 }
 
+// What runs, and what ran before, take part: no new plan stays that is slower in fact.
 void Steering::start_race(Stepper& stepper, PlanAnswer answer, std::int64_t limit, const Budget& budget) {
-  std::vector<Plan> plans = std::move(answer.rivals);
-  std::erase_if(plans, [&](const Plan& plan) { return plan.peak_bytes > limit; });
-  plans.insert(plans.begin(), std::move(*answer.plan));
+  std::vector<Plan> plans;
+  const auto enter = [&](Plan plan) {
+    if (plan.peak_bytes <= limit && std::ranges::find(plans, plan) == plans.end()) plans.push_back(std::move(plan));
+  };
+  enter(std::move(*answer.plan));
+  for (Plan& rival : answer.rivals) enter(std::move(rival));
+  enter(stepper.plan());
+  if (std::optional<Plan> former = std::exchange(stepper.steered.former, std::nullopt)) enter(std::move(*former));
   if (plans.front() == stepper.plan()) {
     stepper.steered.planned_for = key_of(budget);
   } else {
@@ -278,6 +288,7 @@ bool Steering::follow_levels(Stepper& stepper, Arena& arena, const Budget& budge
     s.planned_for = s.rounded_for = key_of(budget);
     s.rounded = std::move(*made.rounded);
     s.race.reset();
+    s.former.reset();
     if (made.plan->peak_bytes > arena.bytes()) arena.resize(made.plan->peak_bytes);  // finer levels take more
     if (!(*made.plan == stepper.plan())) swap(stepper, std::move(*made.plan), budget);
     if (!is_improved && s.was_timed) ask(stepper, budget);

@@ -79,6 +79,7 @@ class Steering {
   std::int64_t bytes() const { return bytes_; }
   std::int64_t swaps() const { return swaps_; }
   double overhead_ms() const { return controller_.overhead_ms(); }
+  void rest() { controller_.rest(); }              // until no plan is being made
   double waited_ms() const { return waited_ms_; }  // for plans that were asked for ahead
 
  private:

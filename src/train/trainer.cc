@@ -416,6 +416,7 @@ void Trainer::checkpoint() const { impl_->checkpoint(); }
 void Trainer::write_trace(const std::string& path) const { impl_->write_trace(path); }
 void Trainer::finish_decisions() { impl_->finish_decisions(); }
 std::int64_t Trainer::set_budget(std::string_view text) { return impl_->set_budget(text); }
+void Trainer::wait_for_plans() { impl_->wait_for_plans(); }
 std::int64_t Trainer::resident_bytes() const { return impl_->resident_bytes(); }
 Summary Trainer::summary() const { return impl_->summary(); }
 std::string Trainer::learnt() const { return impl_->learnt(); }

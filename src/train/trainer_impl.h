@@ -55,6 +55,7 @@ class Trainer::Impl {
   void record(int steps, const std::string& path);
   void finish_decisions();
   std::int64_t set_budget(std::string_view text) { return budget_.ask(text); }
+  void wait_for_plans() { steering_.rest(); }
   std::int64_t resident_bytes() const { return arena_->resident_bytes(); }
 
  private:
