@@ -189,6 +189,7 @@ TEST(UpdateRows, PutOffChangesNothing) {
 }
 
 TEST(UpdateRows, OnAnyNumberOfThreads) {
+  check_in_place(rest_case(kRules[4], 40, 3, 9));
   check_threads(rest_case(kRules[4], 1500, 2, 20));
   check_threads(rows_case(kRules[4], 3000));
 }
