@@ -22,6 +22,7 @@ struct TiedUpdate {
   TensorId dense;
   std::vector<NodeId> adds;     // from the first to the last
   std::vector<NodeId> lookups;  // what each of them adds
+  bool is_loss = false;         // a tiled loss has made `dense`, which may be taken apart
 };
 
 class Finder {
@@ -36,7 +37,10 @@ class Finder {
       out.lookups.insert(out.lookups.begin(), graph_.at(graph_.at(*add).inputs[1]).producer);
       out.dense = graph_.at(*add).inputs[0];
     }
-    return out.lookups.empty() || !is_worthwhile(out) ? std::nullopt : std::optional(out);
+    if (out.lookups.empty() || !is_worthwhile(out)) return std::nullopt;
+    const NodeId maker = graph_.at(out.dense).producer;
+    out.is_loss = graph_.at(maker).op->name == "vocab_loss" && is_free(maker, update);
+    return out;
   }
 
  private:
@@ -105,14 +109,13 @@ struct Slice {
 
 // Where the gradient comes from a tiled loss whose logits are no larger than it: the logits' gradient takes its place,
 // and it is made of that a few tiles at a time. Else it is there as a whole.
-std::vector<Slice> slices_of(const Graph& graph, TensorId dense, Rewrite& rewrite) {
+std::vector<Slice> slices_of(const Graph& graph, const TiedUpdate& found, Rewrite& rewrite) {
   constexpr std::int64_t kSlices = 16;
-  const NodeId maker = graph.at(dense).producer;
+  if (!found.is_loss) return {{.gradient = found.dense}};
+  const NodeId maker = graph.at(found.dense).producer;
   const Node& loss = graph.at(maker);
-  const bool is_loss = loss.op->name == "vocab_loss" && loss.outputs[2] == dense;
-  if (!is_loss) return {{.gradient = dense}};
   const ops::VocabShape shape = ops::vocab_shape(call_of(graph, loss));
-  if (!shape.fits_in_gradient()) return {{.gradient = dense}};
+  if (!shape.fits_in_gradient()) return {{.gradient = found.dense}};
   Node delta = loss;
   delta.op = &op_named("vocab_delta");
   delta.outputs.clear();
@@ -153,7 +156,7 @@ Node part_of(const Node& update, std::string_view op) {
 void replace(const Graph& graph, const TiedUpdate& found, Rewrite& rewrite) {
   const Node& update = graph.at(found.update);
   Node rows = part_of(update, "rows_update");
-  for (const Slice& slice : slices_of(graph, found.dense, rewrite)) {
+  for (const Slice& slice : slices_of(graph, found, rewrite)) {
     Node rest = part_of(update, "rest_update");
     rest.name += fmt::format(".rest{}", slice.first);
     rest.inputs[1] = slice.gradient;

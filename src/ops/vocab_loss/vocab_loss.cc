@@ -10,30 +10,27 @@
 #include <algorithm>
 
 #include "ops/cross_entropy/classes.h"
+#include "ops/linear/linear.h"
 #include "ops/matmul/checks.h"
 
 namespace neap::ops {
 namespace {
 
-Shape logits_shape(const OpCall& call) {
-  Shape shape = leading(call.shape(0), 1);
-  shape.push_back(call.shape(1)[0]);
-  return shape;
-}
-
 Types infer(const OpCall& call) {
-  const VocabTypes types = vocab_types(call);
-  return {types.loss, types.input, call.in(1), types.bias};
+  check_targets(need_linear(call), call, 3);
+  is_mean(call.attrs);
+  return {{DType::kF32, {}}, call.in(0), call.in(1), {DType::kF32, {call.shape(1)[0]}}};
 }
 
 // Of a number that is not known yet, it is left open.
 bool is_known_beyond(const Dim& a, const Dim& b) { return a.is_number() && b.is_number() && a.number() > b.number(); }
 
 Types infer_delta(const OpCall& call) {
-  const VocabTypes types = vocab_types(call);
+  Types out = infer(call);
   const Dim rows = leading(call.shape(0), 1).elements();
   need(!is_known_beyond(rows, call.shape(1)[1]), "takes no more rows than features");
-  return {types.loss, types.input, {DType::kF32, {call.shape(1)[0], rows}}, types.bias};
+  out[2] = {DType::kF32, {call.shape(1)[0], rows}};
+  return out;
 }
 
 Types infer_weight(const OpCall& call) {
@@ -87,18 +84,6 @@ constexpr KernelEntry kWeight[] = {{"onednn", DeviceKind::kCpu, onednn<vocab_wei
 
 }  // namespace
 
-VocabTypes vocab_types(const OpCall& call) {
-  need_f32(call, 0);
-  need_f32(call, 1);
-  const Shape& x = call.shape(0);
-  const Shape& w = call.shape(1);
-  need(x.rank() >= 1 && w.rank() == 2 && may_equal(x[-1], w[1]), "the weight must be [classes, features of the input]");
-  if (call.has(2)) need_same_shape(call.shape(2), {w[0]}, "the bias must have one number a class");
-  check_targets(logits_shape(call), call, 3);
-  is_mean(call.attrs);
-  return {{DType::kF32, {}}, call.in(0), {DType::kF32, {w[0]}}};
-}
-
 VocabShape delta_shape(const Shape& x, const Shape& delta) {
   VocabShape out{.rows = delta.size(1), .in = x.size(-1)};
   out.classes.classes = delta.size(0);
@@ -112,7 +97,7 @@ std::int64_t place_in_delta(const VocabShape& s, std::int64_t row, std::int64_t 
 }
 
 VocabShape vocab_shape(const OpCall& call) {
-  const ClassRows classes = class_rows(logits_shape(call), call, 3);
+  const ClassRows classes = class_rows(need_linear(call), call, 3);
   return {.rows = classes.rows,
           .in = call.shape(1).size(1),
           .classes = classes,

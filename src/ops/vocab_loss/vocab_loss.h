@@ -26,11 +26,6 @@ struct VocabShape {
 };
 
 VocabShape vocab_shape(const OpCall& call);
-// Types of loss, gradient of x, gradient of the bias; UserError when the inputs do not fit.
-struct VocabTypes {
-  TensorType loss, input, bias;
-};
-VocabTypes vocab_types(const OpCall& call);
 
 // The three products of one tile of classes.
 struct TileProducts {
