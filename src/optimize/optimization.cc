@@ -16,14 +16,15 @@
 #include "optimize/norm_rows.h"
 #include "optimize/product_rows.h"
 #include "optimize/sparse.h"
+#include "optimize/tied_update.h"
 #include "optimize/vocab_loss.h"
 
 namespace neap {
 namespace {
 
 // Groups of rows come before chains of elementwise ops, which take what is left; norms join groups that are there.
-constexpr std::array kAll = {kTiledVocabLoss, kInt8Products, kSparseLayers, kLayout,   kFeedForwardAgain, kFeedForward,
-                             kProductRows,    kNormRows,     kNormGradient, kConvRows, kFusedElementwise};
+constexpr std::array kAll = {kTiledVocabLoss, kTiedUpdate,  kInt8Products, kSparseLayers, kLayout,   kFeedForwardAgain,
+                             kFeedForward,    kProductRows, kNormRows,     kNormGradient, kConvRows, kFusedElementwise};
 
 std::string names() {
   std::string out;

@@ -29,6 +29,7 @@ struct Optimization {
   bool is_for_cuda = false;  // what it puts in has kernels there
   bool is_lossy = false;     // results change by more than rounding: "adaptive" and "all" leave it out
   bool is_by_name = false;   // costs time for bytes: "adaptive" and "all" leave it out, too
+  bool is_settled = false;   // not for the clock to choose: it saves bytes, and updates read something else with it
   // Not empty: it works on graphs of forward alone, and training refuses it with these words.
   std::string_view not_for_training = {};
   // The graph after it, or the same graph where there is nothing to do.

@@ -48,6 +48,10 @@ void insert_calls(Schedule& schedule, std::vector<std::vector<Call>>& before, st
 // Of what a call takes, as the costs have it.
 double ms_of(const Call& call, const Schedule& schedule, const Graph& graph, const Costs& costs);
 
+// Forward nodes that are not run again: they read a state that is updated in parts, the first of which run early and
+// would have to wait for them.
+std::vector<bool> kept_from_parts(const Graph& graph, const std::vector<Window>& views);
+
 // Tensors whose bytes a transfer can move: made by a node, whole, and not for the host.
 bool can_leave(const Graph& graph, const std::vector<Window>& views, TensorId id);
 

@@ -1,7 +1,8 @@
+#include <algorithm>
+
 #include "core/bytes.h"
 #include "graph/op.h"
-#include "plan/plan.h"
-#include "plan/views.h"
+#include "plan/schedule.h"
 
 namespace neap {
 namespace {
@@ -23,8 +24,10 @@ class SavedForms {
   Decisions run() {
     Decisions out;
     out.residency.assign(graph_.tensors.size(), Residency::kKeep);
-    for (const Node& node : graph_.nodes) {
-      if (node.phase != Phase::kForward || !node.op->cheap) continue;
+    const std::vector<bool> is_kept = kept_from_parts(graph_, views_);
+    for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (node.phase != Phase::kForward || !node.op->cheap || is_kept[i]) continue;
       for (const TensorId id : node.outputs) {
         if (read_[id.index] && is_worthwhile(node, id) && comes_from_kept(node, id, out)) {
           out.residency[id.index] = Residency::kRecompute;
@@ -66,6 +69,23 @@ class SavedForms {
 };
 
 }  // namespace
+
+std::vector<bool> kept_from_parts(const Graph& graph, const std::vector<Window>& views) {
+  std::vector<bool> has_parts(graph.tensors.size());
+  for (const Node& node : graph.nodes) {
+    if (node.phase != Phase::kUpdate || node.outputs.empty()) continue;  // it leaves something to the next part
+    for (const std::uint8_t m : node.op->mutates) {
+      if (m < node.inputs.size() && node.inputs[m]) has_parts[views[node.inputs[m].index].root.index] = true;
+    }
+  }
+  std::vector<bool> out(graph.nodes.size());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    out[i] = node.phase == Phase::kForward &&
+             std::ranges::any_of(node.inputs, [&](TensorId id) { return id && has_parts[views[id.index].root.index]; });
+  }
+  return out;
+}
 
 Decisions store_all(const Graph& graph) { return SavedForms(graph).run(); }
 

@@ -4,6 +4,7 @@
 
 #include "core/bytes.h"
 #include "graph/op.h"
+#include "plan/schedule.h"
 
 namespace neap {
 
@@ -12,6 +13,7 @@ Recompute::Recompute(const PlanningProblem& p) : problem(p), views(find_views(p.
   is_forward.assign(graph.tensors.size(), false);
   is_bound.assign(graph.tensors.size(), false);
   const Decisions base = neap::store_all(graph);
+  const std::vector<bool> is_kept = kept_from_parts(graph, views);
   whole_.resize(graph.tensors.size());
   for (std::uint32_t i = 0; i < whole_.size(); ++i) whole_[i] = {i};
   for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
@@ -24,7 +26,7 @@ Recompute::Recompute(const PlanningProblem& p) : problem(p), views(find_views(p.
       if (std::find(reads[i].begin(), reads[i].end(), root) == reads[i].end()) reads[i].push_back(root);
       if (node.op->part_offset != nullptr) whole_[root.index] = node.outputs[0];
     }
-    if (node.phase != Phase::kForward || node.op->side_effects()) continue;
+    if (node.phase != Phase::kForward || node.op->side_effects() || is_kept[i]) continue;
     find_makers(node, base);
   }
   find_waits();

@@ -1,6 +1,7 @@
 #include "policy/storable.h"
 
 #include <algorithm>
+#include <map>
 
 #include "graph/op.h"
 #include "plan/encode.h"
@@ -43,7 +44,8 @@ class Reach {
     for (const Node& node : graph.nodes) {
       if (node.phase != Phase::kUpdate) continue;
       for (const TensorId id : node.inputs) {
-        if (id && is_gradient(id) && graph.at(id).type.shape.rank() >= kMatrix) gradients_.push_back(id);
+        if (id && is_gradient(id) && graph.at(id).type.shape.rank() >= kMatrix)
+          gradients_[node.inputs[0]].push_back(id);
       }
     }
   }
@@ -66,7 +68,11 @@ class Reach {
       }
     }
     double sum = 0;
-    for (const TensorId id : gradients_) sum += variance[id.index];
+    for (const auto& [weight, parts] : gradients_) {
+      double of_parts = 0;
+      for (const TensorId id : parts) of_parts += variance[id.index];
+      sum += of_parts / static_cast<double>(parts.size());
+    }
     return sum / static_cast<double>(gradients_.size());
   }
 
@@ -93,7 +99,7 @@ class Reach {
   const Graph& graph_;
   const std::vector<Window>& views_;
   const Decisions& lossless_;
-  std::vector<TensorId> gradients_;
+  std::map<TensorId, std::vector<TensorId>> gradients_;  // of each weight; several where it is updated in parts
 };
 
 class Finder {

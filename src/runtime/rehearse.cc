@@ -11,6 +11,12 @@ bool is_mutated(const Node& node, std::size_t input) {
   return std::find(node.op->mutates.begin(), node.op->mutates.end(), input) != node.op->mutates.end();
 }
 
+// Made by an update for the next: all that went into it was noted with the first.
+bool is_handed_on(const Graph& graph, TensorId id) {
+  const NodeId producer = graph.at(id).producer;
+  return producer && graph.at(producer).phase == Phase::kUpdate;
+}
+
 }  // namespace
 
 bool Executor::changes_state(const Launch& l) const {
@@ -24,6 +30,7 @@ Rehearsed Executor::noted(const Launch& l, bool has_sums) const {
   Rehearsed out{.name = node.name};
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (!node.inputs[i] || l.inputs[i] == nullptr || is_mutated(node, i)) continue;
+    if (is_handed_on(graph, node.inputs[i])) continue;
     const TensorType& type = graph.at(node.inputs[i]).type;
     out.add(l.inputs[i], static_cast<std::size_t>(type.bytes()), type.dtype, has_sums);
   }
@@ -39,11 +46,11 @@ void Executor::note_results(bool has_sums, std::vector<Rehearsed>& out) const {
   }
 }
 
-// A call that only changes state is left out; one that has results too runs, and its state is put back.
+// A call whose results nobody but updates reads is left out; any other runs, and its state is put back.
 void Executor::launch_without_change(const Launch& l) {
   const Graph& graph = program_.graph;
   const Node& node = graph.at(l.node);
-  if (node.outputs.empty()) return;
+  if (node.outputs.empty() || node.phase == Phase::kUpdate) return;
   std::vector<std::pair<std::byte*, std::vector<std::byte>>> before;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (!node.inputs[i] || l.inputs[i] == nullptr || !is_mutated(node, i)) continue;

@@ -37,7 +37,7 @@ bool is_tuned(const TrainOptions& o, const Setup& setup) {
 
 // Fixed numerics: nothing that the clock decides changes a bit.
 bool is_choice(const Optimization& each, const TrainOptions& options) {
-  return each.is_bitwise || options.numerics == "free";
+  return !each.is_settled && (each.is_bitwise || options.numerics == "free");
 }
 
 }  // namespace

@@ -9,27 +9,7 @@ namespace {
 
 bool is_transposed(const Attrs& attrs) { return attrs.integer("transposed", 0) != 0; }
 
-Types infer(const OpCall& call) {
-  need_f32(call, 0);
-  need_f32(call, 1);
-  const Shape& x = call.shape(0);
-  const Shape& w = call.shape(1);
-  need(x.rank() >= 1, "the input needs at least one axis");
-  need(w.rank() == 2, "the weight must have two axes");
-  const bool transposed = is_transposed(call.attrs);
-  const Dim& in = w[transposed ? 0 : 1];
-  const Dim& out = w[transposed ? 1 : 0];
-  if (!may_equal(x[-1], in)) {
-    throw UserError(fmt::format("the input has {} features, the weight takes {}", x[-1].text(), in.text()));
-  }
-  if (call.has(2)) {
-    need_f32(call, 2);
-    need_same_shape(call.shape(2), {out}, "the bias must have one number an output");
-  }
-  Shape y = leading(x, 1);
-  y.push_back(out);
-  return {{DType::kF32, y}};
-}
+Types infer(const OpCall& call) { return {{DType::kF32, need_linear(call, is_transposed(call.attrs))}}; }
 
 Types infer_grad(const OpCall& call) {
   need_f32(call, 0);
@@ -88,6 +68,27 @@ std::int64_t rows_of(const Shape& x) {
 }
 
 }  // namespace
+
+Shape need_linear(const OpCall& call, bool transposed) {
+  need_f32(call, 0);
+  need_f32(call, 1);
+  const Shape& x = call.shape(0);
+  const Shape& w = call.shape(1);
+  need(x.rank() >= 1, "the input needs at least one axis");
+  need(w.rank() == 2, "the weight must have two axes");
+  const Dim& in = w[transposed ? 0 : 1];
+  const Dim& out = w[transposed ? 1 : 0];
+  if (!may_equal(x[-1], in)) {
+    throw UserError(fmt::format("the input has {} features, the weight takes {}", x[-1].text(), in.text()));
+  }
+  if (call.has(2)) {
+    need_f32(call, 2);
+    need_same_shape(call.shape(2), {out}, "the bias must have one number an output");
+  }
+  Shape y = leading(x, 1);
+  y.push_back(out);
+  return y;
+}
 
 LinearShape linear_shape(const OpCall& call) {
   const bool transposed = is_transposed(call.attrs);

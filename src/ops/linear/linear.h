@@ -11,6 +11,9 @@ struct LinearShape {
   bool bias = false;
 };
 
+// The shape of y for x, W and the bias, if there is one, as inputs 0 to 2, f32; UserError unless they fit each other.
+Shape need_linear(const OpCall& call, bool transposed = false);
+
 LinearShape linear_shape(const OpCall& call);
 LinearShape linear_grad_shape(const OpCall& call);
 

@@ -5,25 +5,15 @@
 // gelu is the form by tanh.
 #include "ops/linear_gelu/linear_gelu.h"
 
+#include "ops/linear/linear.h"
 #include "ops/matmul/checks.h"
 
 namespace neap::ops {
 namespace {
 
 Types infer(const OpCall& call) {
-  need_f32(call, 0);
-  need_f32(call, 1);
-  const Shape& x = call.shape(0);
-  const Shape& w = call.shape(1);
-  need(x.rank() >= 1 && w.rank() == 2 && may_equal(x[-1], w[1]),
-       "the input must have as many features as the weight takes");
-  if (call.has(2)) {
-    need_f32(call, 2);
-    need_same_shape(call.shape(2), {w[0]}, "the bias must have one number an output");
-  }
-  Shape y = leading(x, 1);
-  y.push_back(w[0]);
-  return {{DType::kF32, y}, {DType::kF32, y}};
+  const TensorType y{DType::kF32, need_linear(call)};
+  return {y, y};
 }
 
 bool has_more(const Attrs& attrs) { return attrs.integer("more", 0) != 0; }

@@ -7,25 +7,15 @@
 #include <algorithm>
 
 #include "core/bytes.h"
+#include "ops/linear/linear.h"
 #include "ops/matmul/checks.h"
 
 namespace neap::ops {
 namespace {
 
 Types infer(const OpCall& call) {
-  for (const std::size_t i : {0UL, 1UL}) need_f32(call, i);
-  const Shape& x = call.shape(0);
-  const Shape& w = call.shape(1);
-  need(x.rank() >= 1 && w.rank() == 2 && may_equal(x[-1], w[1]),
-       "the input must have as many features as the weight takes");
-  if (call.has(2)) {
-    need_f32(call, 2);
-    need_same_shape(call.shape(2), {w[0]}, "the bias must have one number a class");
-  }
-  Shape logits = leading(x, 1);
-  logits.push_back(w[0]);
-  check_targets(logits, call, at(LinearLossIn::kTargets));
-  return {{DType::kF32, {}}, call.in(0), call.in(1), {DType::kF32, {w[0]}}};
+  check_targets(need_linear(call), call, at(LinearLossIn::kTargets));
+  return {{DType::kF32, {}}, call.in(0), call.in(1), {DType::kF32, {call.shape(1)[0]}}};
 }
 
 bool is_one(Builder& g, Value dy) {

@@ -16,6 +16,10 @@ AdamStep adam_step(const float* hyper, const float* clip, bool decoupled);
 [[gnu::weak]] Prepared adam_cuda(const OpCall& call);
 [[gnu::weak]] Prepared accumulate_cuda(const OpCall& call);
 [[gnu::weak]] Prepared running_update_cuda(const OpCall& call);
+// One element, in double. A null momentum: there is none.
+void sgd_ref_step(float& param, double grad, float* momentum, const float* hyper, const float* clip, bool nesterov);
+void adam_ref_step(float& param, double grad, float& mean, float& square, const float* hyper, const float* clip,
+                   bool decoupled);
 Prepared sgd_ref(const OpCall& call);
 Prepared adam_ref(const OpCall& call);
 

@@ -1,7 +1,7 @@
-// The formulas of update_simd.cc; what hyper holds is read on the device.
+// The formulas of steps.h; what hyper holds is read on the device.
 #include "device/cuda/launch.cuh"
 #include "ops/cuda_kernel.h"
-#include "ops/update/adam_step.cuh"
+#include "ops/update/steps.cuh"
 #include "ops/update/update.h"
 
 namespace neap::ops {
@@ -15,14 +15,7 @@ void run_sgd(const Buffers& b, cudaStream_t stream, std::int64_t n, bool nestero
   const auto* clip = b.in<float>(4);
   each("sgd_update", n, stream, [=] __device__(std::int64_t i) {
     if (hyper[7] == 0) return;  // put off
-    const float scale = hyper[7] * (clip != nullptr ? clip[0] : 1.0F);
-    float g = grad[i] * scale + hyper[4] * param[i];
-    if (momentum != nullptr) {
-      const float velocity = hyper[1] * momentum[i] + g;
-      momentum[i] = velocity;
-      g = nesterov ? g + hyper[1] * velocity : velocity;
-    }
-    param[i] -= hyper[0] * g;
+    sgd_step(param[i], grad[i], momentum != nullptr ? momentum + i : nullptr, hyper, clip, nesterov);
   });
 }
 

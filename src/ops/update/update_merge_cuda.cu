@@ -1,7 +1,7 @@
 // Adam's steps of several parameters in one launch.
 #include "device/cuda/launch.cuh"
 #include "ops/merge_cuda.h"
-#include "ops/update/adam_step.cuh"
+#include "ops/update/steps.cuh"
 
 namespace neap::ops {
 namespace {

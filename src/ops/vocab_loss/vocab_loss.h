@@ -43,11 +43,19 @@ struct TileShape {
 };
 using MakeProducts = std::optional<TileProducts> (*)(const TileShape&);
 
-// Nothing where the products cannot be made.
+// Nothing where the products cannot be made. Of vocab_loss, vocab_delta or vocab_weight.
 Prepared vocab_loss_by(const OpCall& call, MakeProducts make);
+Prepared vocab_weight_by(const OpCall& call, MakeProducts make);
+using MakePrepared = Prepared (*)(const OpCall& call, MakeProducts make);
 
-[[gnu::weak]] Prepared vocab_loss_onednn(const OpCall& call);
-Prepared vocab_loss_own(const OpCall& call);
+// The gradient of the logits, [classes, rows], tile after tile of classes: each has dense rows.
+VocabShape delta_shape(const Shape& x, const Shape& delta);
+std::int64_t place_in_delta(const VocabShape& s, std::int64_t row, std::int64_t column);
+
+[[gnu::weak]] Prepared vocab_onednn(const OpCall& call, MakePrepared prepare);
+Prepared vocab_own(const OpCall& call, MakePrepared prepare);
 Prepared vocab_loss_ref(const OpCall& call);
+Prepared vocab_delta_ref(const OpCall& call);
+Prepared vocab_weight_ref(const OpCall& call);
 
 }  // namespace neap::ops

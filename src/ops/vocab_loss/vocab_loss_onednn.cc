@@ -55,6 +55,6 @@ std::optional<TileProducts> products(const TileShape& t) {
 
 }  // namespace
 
-Prepared vocab_loss_onednn(const OpCall& call) { return vocab_loss_by(call, products); }
+Prepared vocab_onednn(const OpCall& call, MakePrepared prepare) { return prepare(call, products); }
 
 }  // namespace neap::ops

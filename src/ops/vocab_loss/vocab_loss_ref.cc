@@ -21,13 +21,14 @@ struct RefRow {
   }
 };
 
-// Every logit is computed as often as it is needed: nothing is kept.
-void run(const VocabShape& s, const Buffers& b) {
+// Every logit is computed as often as it is needed: nothing is kept. The third output is the weight's gradient, or the
+// logits'.
+void run(const VocabShape& s, const Buffers& b, bool keeps_delta) {
   const void* targets = b.in<void>(3);
   const double scale = loss_scale(s.classes, targets, s.mean);
   const std::int64_t n = s.classes.classes;
   for (std::int64_t i = 0; i < s.rows * s.in; ++i) b.out<float>(1)[i] = 0;
-  for (std::int64_t i = 0; i < n * s.in; ++i) b.out<float>(2)[i] = 0;
+  for (std::int64_t i = 0; i < n * (keeps_delta ? s.rows : s.in); ++i) b.out<float>(2)[i] = 0;
   for (std::int64_t i = 0; i < n && b.out<float>(3) != nullptr; ++i) b.out<float>(3)[i] = 0;
   double loss = 0;
   for (std::int64_t r = 0; r < s.rows; ++r) {
@@ -44,8 +45,9 @@ void run(const VocabShape& s, const Buffers& b) {
       const double g = scale * (std::exp(row.logit(c) - lse) - (c == target ? 1 : 0));
       for (std::int64_t i = 0; i < s.in; ++i) {
         b.out<float>(1)[r * s.in + i] += static_cast<float>(g * b.in<float>(1)[c * s.in + i]);
-        b.out<float>(2)[c * s.in + i] += static_cast<float>(g * b.in<float>(0)[r * s.in + i]);
+        if (!keeps_delta) b.out<float>(2)[c * s.in + i] += static_cast<float>(g * b.in<float>(0)[r * s.in + i]);
       }
+      if (keeps_delta) b.out<float>(2)[place_in_delta(s, r, c)] = static_cast<float>(g);
       if (b.out<float>(3) != nullptr) b.out<float>(3)[c] += static_cast<float>(g);
     }
   }
@@ -55,7 +57,27 @@ void run(const VocabShape& s, const Buffers& b) {
 }  // namespace
 
 Prepared vocab_loss_ref(const OpCall& call) {
-  return function_kernel([s = vocab_shape(call)](const Buffers& b) { run(s, b); });
+  return function_kernel([s = vocab_shape(call)](const Buffers& b) { run(s, b, false); });
+}
+
+Prepared vocab_delta_ref(const OpCall& call) {
+  return function_kernel([s = vocab_shape(call)](const Buffers& b) { run(s, b, true); });
+}
+
+Prepared vocab_weight_ref(const OpCall& call) {
+  const VocabShape s = delta_shape(call.shape(0), call.shape(1));
+  return function_kernel([s, first = call.attrs.integer("first"),
+                          count = call.attrs.integer("count")](const Buffers& b) {
+    for (std::int64_t c = 0; c < count; ++c) {
+      for (std::int64_t i = 0; i < s.in; ++i) {
+        double sum = 0;
+        for (std::int64_t r = 0; r < s.rows; ++r) {
+          sum += static_cast<double>(b.in<float>(1)[place_in_delta(s, r, first + c)]) * b.in<float>(0)[r * s.in + i];
+        }
+        b.out<float>(0)[c * s.in + i] = static_cast<float>(sum);
+      }
+    }
+  });
 }
 
 }  // namespace neap::ops

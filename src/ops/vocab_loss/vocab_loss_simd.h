@@ -28,7 +28,7 @@ struct VocabLossTable {
   void (*absorb)(const float* logits, const void* targets, VocabTile tile, VocabRows rows);
   // Sums of the rows' losses, kLossBlocks at most, in double; `sum` becomes lse.
   void (*finish)(const void* targets, VocabTile tile, VocabRows rows, double* sums);
-  // scale * softmax, less scale at the target; 0 in rows that do not count. `out` may not overlap `logits`.
+  // scale * softmax, less scale at the target; 0 in rows that do not count. `out` is `logits`, or apart.
   void (*gradient)(const float* logits, const void* targets, VocabTile tile, const float* lse, float scale, float* out);
   // sums[c] (+)= sum over rows of x[row][c]
   void (*add_columns)(const float* x, float* sums, std::int64_t rows, std::int64_t columns, bool add);

@@ -51,6 +51,47 @@ TEST(VocabLoss, AgreesWithItsParts) {
   }
 }
 
+// The logits' gradient has three tiles, the last a smaller one.
+TEST(VocabLoss, PartsAgreeWithReference) {
+  OpCase delta = loss_case(16, 16, 16384 * 2 + 70);
+  delta.op = "vocab_delta";
+  check_kernels(delta);
+  delta.absent = {2};
+  check_kernels(delta);
+  for (const std::int64_t first : {0, 16384, 32768}) {
+    check_kernels({.op = "vocab_weight",
+                   .inputs = {f32({4, 4, 16}), f32({16384 * 2 + 70, 16})},
+                   .attrs = {{"first", first}, {"count", first == 32768 ? 70 : 16384}}});
+  }
+}
+
+// So a weight's gradient is the same whether it is there as a whole or a few tiles at a time.
+TEST(VocabLoss, PartsAreTheWholeToTheBit) {
+  constexpr std::int64_t kClasses = 5 * 512 + 64;
+  constexpr std::int64_t kRows = 512;
+  constexpr std::int64_t kWidth = 520;
+  OpCase c = loss_case(kRows, kWidth, kClasses);
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+    c.given[i] = random_tensor(c.inputs[i], i, -1, 1, kClasses);
+  }
+  for (const char* kernel : {"onednn", "simd"}) {
+    c.op = "vocab_loss";
+    const auto whole = run_op(c, kernel);
+    c.op = "vocab_delta";
+    const auto parts = run_op(c, kernel);
+    for (const std::size_t i : {0, 1, 3}) EXPECT_EQ(parts[i].data, whole[i].data) << kernel << i;
+    for (const auto& [first, count] : {std::pair{0, 1024}, std::pair{1024, 1536}, std::pair{2560, 64}}) {
+      const auto rows = run_op({.op = "vocab_weight",
+                                .inputs = {c.inputs[0], parts[2].type},
+                                .attrs = {{"first", std::int64_t{first}}, {"count", std::int64_t{count}}},
+                                .given = {{0, c.given[0]}, {1, parts[2]}}},
+                               kernel);
+      EXPECT_TRUE(std::equal(rows[0].floats(), rows[0].floats() + count * kWidth, whole[2].floats() + first * kWidth))
+          << kernel << first;
+    }
+  }
+}
+
 TEST(VocabLoss, BitsDoNotDependOnThreadsWithOwnKernels) {
   const int threads = omp_get_max_threads();
   const OpCase c = loss_case(300, 40, 999);
@@ -78,6 +119,18 @@ TEST(VocabLoss, RefusesWhatDoesNotFit) {
   EXPECT_THROW(run({f32({5, 3}), f32({9, 3}), f32({8}), {DType::kI32, {5}}}), UserError);
   EXPECT_THROW(run({f32({5, 3}), f32({9, 3}), f32({9}), {DType::kI32, {4}}}), UserError);
   EXPECT_THROW(run({f32({5, 3}), f32({9, 3}), f32({9}), f32({5})}), UserError);
+  OpCase too_many = loss_case(6, 5, 9);
+  too_many.op = "vocab_delta";
+  EXPECT_THROW(run_op(too_many), UserError);
+  const auto weight = [](Shape delta, std::int64_t first, std::int64_t count) {
+    return run_op({.op = "vocab_weight",
+                   .inputs = {f32({3, 5}), f32(std::move(delta))},
+                   .attrs = {{"first", first}, {"count", count}}});
+  };
+  EXPECT_THROW(weight({9, 4}, 0, 9), UserError);
+  EXPECT_THROW(weight({9, 3}, 4, 6), UserError);
+  EXPECT_THROW(weight({9, 3}, 0, 0), UserError);
+  EXPECT_EQ(weight({9, 3}, 0, 9).size(), 1U);
 }
 
 }  // namespace

@@ -11,15 +11,15 @@ namespace {
 
 class TiledVocabLoss final : public Kernel {
  public:
-  // `products` for whole and last chunks of rows, each with whole and last tiles.
-  TiledVocabLoss(const VocabShape& s, std::array<std::array<TileProducts, 2>, 2> products)
-      : s_(s), chunk_(s.chunk()), tile_(s.tile()), products_(std::move(products)) {
+  // `products` for whole and last chunks of rows, each with whole and last tiles. `keeps_delta`: it is vocab_delta.
+  TiledVocabLoss(const VocabShape& s, std::array<std::array<TileProducts, 2>, 2> products, bool keeps_delta)
+      : s_(s), chunk_(s.chunk()), tile_(s.tile()), products_(std::move(products)), keeps_delta_(keeps_delta) {
     for (const auto& row : products_) {
       for (const TileProducts& p : row) scratch_ = std::max(scratch_, p.scratch);
     }
     const auto floats = [](std::int64_t n) { return align_up(n * static_cast<std::int64_t>(sizeof(float))); };
     gradient_at_ = align_up(scratch_);
-    rows_at_ = gradient_at_ + floats(chunk_ * tile_);
+    rows_at_ = gradient_at_ + (keeps_delta_ ? 0 : floats(chunk_ * tile_));
     sums_at_ = rows_at_ + 3 * floats(chunk_);
     logits_at_ = sums_at_ + align_up(kLossBlocks * static_cast<std::int64_t>(sizeof(double)));
     bytes_ = logits_at_ + (s.fits_in_gradient() ? 0 : floats(chunk_ * s.classes.classes));
@@ -45,7 +45,7 @@ class TiledVocabLoss final : public Kernel {
   Chunk chunk_at(const Buffers& b, std::int64_t first) const {
     const std::int64_t target_bytes = s_.classes.wide ? sizeof(std::int64_t) : sizeof(std::int32_t);
     // At the end of the gradient: tile t of it then begins to be written where tile t of the logits was read already.
-    float* inside = b.out<float>(2) + s_.classes.classes * (s_.in - s_.rows);
+    float* inside = b.out<float>(2) + (keeps_delta_ ? 0 : s_.classes.classes * (s_.in - s_.rows));
     return {.first = first,
             .rows = std::min(chunk_, s_.rows - first),
             .targets = b.in<std::byte>(3) + first * target_bytes,
@@ -93,11 +93,14 @@ class TiledVocabLoss final : public Kernel {
   void differentiate(const Buffers& b, const Chunk& chunk, std::int64_t at, const float* lse, float scale) {
     const VocabTile tile = tile_at(chunk, at);
     TileProducts& p = products(tile);
-    auto* g = reinterpret_cast<float*>(b.workspace + gradient_at_);
+    float* logits = chunk.logits + at * chunk.rows;
+    float* g = keeps_delta_ ? logits : reinterpret_cast<float*>(b.workspace + gradient_at_);
     const auto& table = vocab_loss_table();
-    table.gradient(chunk.logits + at * chunk.rows, chunk.targets, tile, lse, scale, g);
+    table.gradient(logits, chunk.targets, tile, lse, scale, g);
     p.input(g, b.in<float>(1) + at * s_.in, b.out<float>(1) + chunk.first * s_.in, at > 0, b.workspace);
-    p.weight(g, b.in<float>(0) + chunk.first * s_.in, b.out<float>(2) + at * s_.in, chunk.first > 0, b.workspace);
+    if (!keeps_delta_) {
+      p.weight(g, b.in<float>(0) + chunk.first * s_.in, b.out<float>(2) + at * s_.in, chunk.first > 0, b.workspace);
+    }
     if (b.out<float>(3) != nullptr) {
       table.add_columns(g, b.out<float>(3) + at, tile.rows, tile.columns, chunk.first > 0);
     }
@@ -106,6 +109,7 @@ class TiledVocabLoss final : public Kernel {
   VocabShape s_;
   std::int64_t chunk_, tile_;
   std::array<std::array<TileProducts, 2>, 2> products_;
+  bool keeps_delta_;
   std::int64_t scratch_ = 0, gradient_at_ = 0, rows_at_ = 0, sums_at_ = 0, logits_at_ = 0, bytes_ = 0;
 };
 
@@ -126,7 +130,25 @@ Prepared vocab_loss_by(const OpCall& call, MakeProducts make) {
       products[r][c] = std::move(*made);
     }
   }
-  return std::make_unique<TiledVocabLoss>(s, std::move(products));
+  return std::make_unique<TiledVocabLoss>(s, std::move(products), call.op->name == "vocab_delta");
+}
+
+Prepared vocab_weight_by(const OpCall& call, MakeProducts make) {
+  const VocabShape s = delta_shape(call.shape(0), call.shape(1));
+  const std::int64_t first = call.attrs.integer("first");
+  const std::int64_t last = first + call.attrs.integer("count");
+  const bool is_whole = first % s.tile() == 0 && (last % s.tile() == 0 || last == s.classes.classes);
+  if (s.rows == 0 || s.in == 0 || !is_whole) return Declined{"takes whole tiles"};
+  auto whole = make({.rows = s.rows, .columns = s.tile(), .in = s.in, .bias = false});
+  auto rest = make({.rows = s.rows, .columns = last_of(s.classes.classes, s.tile()), .in = s.in, .bias = false});
+  if (!whole || !rest) return Declined{"the library has only a reference implementation for these products"};
+  const auto run = [s, first, last, whole = *whole, rest = *rest](const Buffers& b) {
+    for (std::int64_t at = first; at < last; at += s.tile()) {
+      const auto& product = s.classes.classes - at >= s.tile() ? whole.weight : rest.weight;
+      product(b.in<float>(1) + at * s.rows, b.in<float>(0), b.out<float>(0) + (at - first) * s.in, false, b.workspace);
+    }
+  };
+  return function_kernel(run, std::max(whole->scratch, rest->scratch));
 }
 
 }  // namespace neap::ops

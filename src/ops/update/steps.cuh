@@ -1,4 +1,4 @@
-// One element's step of Adam and AdamW on CUDA: the formulas of update_simd.cc.
+// One element's step of SGD, Adam and AdamW on CUDA: the formulas of steps.h.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,6 +7,19 @@ namespace neap::ops {
 
 // Betas with few decimals come back exactly, as update.cc has it.
 __device__ inline double one_minus(float beta) { return 1 - rint(static_cast<double>(beta) * 1e7) / 1e7; }
+
+// A null momentum: there is none.
+__device__ inline void sgd_step(float& param, float grad, float* momentum, const float* hyper, const float* clip,
+                                bool nesterov) {
+  const float scale = hyper[7] * (clip != nullptr ? clip[0] : 1.0F);
+  float g = grad * scale + hyper[4] * param;
+  if (momentum != nullptr) {
+    const float velocity = hyper[1] * *momentum + g;
+    *momentum = velocity;
+    g = nesterov ? g + hyper[1] * velocity : velocity;
+  }
+  param -= hyper[0] * g;
+}
 
 // What all elements share is computed once a thread.
 struct Adam {
