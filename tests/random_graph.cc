@@ -19,7 +19,7 @@ class Maker {
  public:
   explicit Maker(std::uint64_t seed) : random_(seed) {}
 
-  Graph run() {
+  Graph run(bool is_trained) {
     pool_ = {g_.input("x", DType::kF32, {kRows, kWidth})};
     shared_ = g_.parameter("shared", {kWidth, kWidth}, Init::normal(0.1));
     const auto nodes = 4 + random_.below(20);
@@ -28,7 +28,11 @@ class Maker {
     for (int i = 0; i < 3; ++i) sum = g_("add", {sum, pick()});
     const Value loss = g_("reduce_mean", {g_("mul", {sum, sum})}, {{"keepdims", std::int64_t{0}}}, "loss");
     g_.output("loss", loss);
-    append_updates(g_, differentiate(g_, loss, g_.graph().with_role(Role::kParameter)), {.name = "sgd", .lr = 0.1});
+    if (is_trained) {
+      append_updates(g_, differentiate(g_, loss, g_.graph().with_role(Role::kParameter)), {.name = "sgd", .lr = 0.1});
+    } else {
+      g_.output("sum", sum);
+    }
     return g_.take();
   }
 
@@ -76,7 +80,9 @@ class Maker {
 
 }  // namespace
 
-Graph random_training_graph(std::uint64_t seed) { return Maker(seed).run(); }
+Graph random_training_graph(std::uint64_t seed) { return Maker(seed).run(true); }
+
+Graph random_inference_graph(std::uint64_t seed) { return Maker(seed).run(false); }
 
 Leaves leaves_of(const Graph& graph, bool is_constant) {
   Leaves out;
