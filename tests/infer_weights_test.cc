@@ -23,11 +23,11 @@ Json inferred(const std::string& flags, const std::string& run = kRun) {
 
 TEST(InferWeights, TheBitsAreThoseOfAllInTheArena) {
   const ScratchFolder folder;
-  const Json all = inferred("");
+  Json all = inferred("");
   EXPECT_EQ(all["outside_bytes"], 0);
   for (const std::string& place : {std::string("--host-ram 64MiB"), "--spill-dir " + (folder / "")}) {
     for (const char* how : {"--budget min", "--budget min+60%", "--budget min+60% --no-prefetch"}) {
-      const Json some = inferred(place + " " + how);
+      Json some = inferred(place + " " + how);
       EXPECT_EQ(some["loss"], all["loss"]) << place << " " << how;
       EXPECT_EQ(some["numerics_id"], all["numerics_id"]);
       EXPECT_LE(some["peak_bytes"], some["budget_bytes"]) << place << " " << how;
@@ -42,9 +42,8 @@ TEST(InferWeights, TheBitsAreThoseOfAllInTheArena) {
 }
 
 TEST(InferWeights, AllStayWhereTheyFit) {
-  const Json all = inferred("");
-  const Json same =
-      inferred("--host-ram 64MiB --budget " + std::to_string(all["min_budget_bytes"].get<std::int64_t>()));
+  Json all = inferred("");
+  Json same = inferred("--host-ram 64MiB --budget " + std::to_string(all["min_budget_bytes"].get<std::int64_t>()));
   EXPECT_EQ(same["outside_bytes"], 0);
   EXPECT_EQ(same["fetched_bytes"], 0);
   EXPECT_EQ(same["loss"], all["loss"]);
@@ -57,8 +56,8 @@ TEST(InferWeights, ForEveryKindOfModel) {
         std::string("infer lstm-lm:hidden=64,layers=2 --batch 4 --length 16 --samples 6 "),
         std::string("infer bert-mini:layers=2,width=64,heads=2 --batch 2 --length 16 --samples 3 --optimize int8 "),
         std::string("infer mlp:hidden=256 --batch 2 --samples 5 --prune 2:4 ")}) {
-    const Json all = inferred("", run);
-    const Json least = inferred("--host-ram 64MiB --budget min", run);
+    Json all = inferred("", run);
+    Json least = inferred("--host-ram 64MiB --budget min", run);
     EXPECT_EQ(least["loss"], all["loss"]) << run;
     EXPECT_LE(least["peak_bytes"], least["budget_bytes"]) << run;
     EXPECT_GT(least["outside_bytes"], 0) << run;
@@ -82,9 +81,9 @@ TEST(InferWeights, WithoutAPlaceTheErrorSaysWhatToAdd) {
 }
 
 TEST(InferWeights, TransfersThatFailAreSurvivedToTheSameBits) {
-  const Json all = inferred("");
-  for (const std::string& fault : {"fail-read:3", "corrupt-read:9", "fail-write:2", "slow:8"}) {
-    const Json some = inferred("--budget min+30% --spill-dir /dev/shm --spill-fault " + fault);
+  Json all = inferred("");
+  for (const std::string fault : {"fail-read:3", "corrupt-read:9", "fail-write:2", "slow:8"}) {
+    Json some = inferred("--budget min+30% --spill-dir /dev/shm --spill-fault " + fault);
     EXPECT_EQ(some["loss"], all["loss"]) << fault;
     EXPECT_EQ(some["replays"], fault.find("read") != std::string::npos ? 1 : 0) << fault;
   }
@@ -119,7 +118,9 @@ class Forgetful final : public SpillStore {
 };
 
 TEST(InferWeights, WeightsThatDoNotComeBackEndTheRun) {
-  TrainOptions options{.model = "mlp:hidden=256", .batch = 2};
+  TrainOptions options;
+  options.model = "mlp:hidden=256";
+  options.batch = 2;
   options.host_ram = 64 << 20;
   options.budget = "min";
   const auto model = open_model(options.model);

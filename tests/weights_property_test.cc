@@ -11,6 +11,7 @@
 #include "plan/validate.h"
 #include "policy/weights.h"
 #include "pool/spill_store.h"
+#include "runtime/checks.h"
 #include "runtime/executor.h"
 #include "tests/random_graph.h"
 
@@ -45,7 +46,8 @@ int calls_beside_fetches(const Plan& plan) {
   return out;
 }
 
-// Two batches; nothing of the weights that were brought out is left in the arena before the first.
+// Two batches, the second with every byte's owner checked and what is freed poisoned; nothing of the weights that were
+// brought out is left in the arena before the first.
 void expect_same_bits(const Program& program, const Plan& plan, Device& device, const Leaves& leaves, bool in_ram) {
   const Graph& graph = program.graph;
   const auto want = evaluate(graph, leaves);
@@ -59,7 +61,12 @@ void expect_same_bits(const Program& program, const Plan& plan, Device& device, 
   for (int batch = 0; batch < 2; ++batch) {
     for (const TensorId id : graph.with_role(Role::kInput))
       executor.write(id, leaves.at(graph.at(id).name).data.data());
-    executor.run();
+    if (batch == 0) {
+      executor.run();
+    } else {
+      Checks checks(plan, graph, program.costs, arena->base());
+      executor.run_with(checks);
+    }
     for (const auto& [label, id] : graph.outputs) {
       const auto& bytes = want[id.index].data;
       EXPECT_EQ(std::memcmp(executor.at(id), bytes.data(), bytes.size()), 0) << label << " of batch " << batch;
@@ -68,36 +75,43 @@ void expect_same_bits(const Program& program, const Plan& plan, Device& device, 
   EXPECT_EQ(executor.peak_bytes(), plan.peak_bytes);
 }
 
-class WeightsProperty : public testing::TestWithParam<int> {};
-
-TEST_P(WeightsProperty, EveryBudgetGivesTheBitsOfPlainMemory) {
-  const auto seed = static_cast<std::uint64_t>(GetParam());
-  const auto device = make_cpu_device(2);
-  const Program program = timed_program(random_inference_graph(seed), *device);
+// How many plans were tried that keep weights outside.
+int try_budgets(std::uint64_t seed, Device& device, bool is_ahead) {
+  const Program program = timed_program(random_inference_graph(seed), device);
   const Graph& graph = program.graph;
-  const Leaves leaves = leaves_of(graph);
   const std::int64_t kept = std::get<Plan>(make_plan(graph, program.costs, {})).peak_bytes;
-  for (const bool is_ahead : {true, false}) {
-    Link link = kLink;
-    link.is_ahead = is_ahead;
-    const PlanningProblem problem{.graph = graph, .costs = program.costs, .link = link};
-    const WeightSearch search(problem);
-    const std::int64_t least = search.smallest().plan.peak_bytes;
-    for (const std::int64_t budget : {least, least + (kept - least) / 3, least + (kept - least) * 2 / 3}) {
-      const auto found = search.fastest(budget);
-      ASSERT_TRUE(found);
-      const Plan& plan = found->plan;
-      const auto error = validate(plan, graph, program.costs);
-      ASSERT_FALSE(error) << *error;
-      EXPECT_LE(plan.peak_bytes, budget);
-      EXPECT_EQ(simulate(plan, program.costs).peak_bytes, plan.peak_bytes);
-      EXPECT_TRUE(is_ahead || calls_beside_fetches(plan) == 0);
-      expect_same_bits(program, plan, *device, leaves, seed % 2 == 0);
-    }
+  Link link = kLink;
+  link.is_ahead = is_ahead;
+  const PlanningProblem problem{.graph = graph, .costs = program.costs, .link = link};
+  const WeightSearch search(problem);
+  const std::int64_t least = search.smallest().plan.peak_bytes;
+  int tried = 0;
+  for (std::int64_t budget = least; budget < kept; budget += std::max<std::int64_t>(1, (kept - least + 3) / 4)) {
+    const auto found = search.fastest(budget);
+    EXPECT_TRUE(found);
+    if (!found) continue;
+    const Plan& plan = found->plan;
+    const auto error = validate(plan, graph, program.costs);
+    EXPECT_FALSE(error) << *error;
+    EXPECT_LE(plan.peak_bytes, budget);
+    EXPECT_EQ(simulate(plan, program.costs).peak_bytes, plan.peak_bytes);
+    EXPECT_TRUE(is_ahead || calls_beside_fetches(plan) == 0);
+    EXPECT_FALSE(plan.slots.empty());
+    if (!error) expect_same_bits(program, plan, device, leaves_of(graph), seed % 2 == 0);
+    ++tried;
   }
+  return tried;
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, WeightsProperty, testing::Range(0, 40));
+TEST(Weights, EveryBudgetGivesTheBitsOfPlainMemory) {
+  const auto device = make_cpu_device(2);
+  int tried = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    for (const bool is_ahead : {true, false}) tried += try_budgets(seed, *device, is_ahead);
+  }
+  EXPECT_GT(tried, 100);
+}
 
 // A row of layers, the first and the last with the same weight.
 Graph layers(int count) {
