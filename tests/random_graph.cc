@@ -13,22 +13,27 @@ namespace neap {
 namespace {
 
 constexpr std::int64_t kRows = 6;
-constexpr std::int64_t kWidth = 48;  // 64-byte lines end inside rows
+constexpr std::int64_t kWidth = 48;       // 64-byte lines end inside rows
+constexpr std::int64_t kWideWidth = 208;  // weights of many pages, activations of two
 
 class Maker {
  public:
-  explicit Maker(std::uint64_t seed) : random_(seed) {}
+  Maker(std::uint64_t seed, std::int64_t width) : random_(seed), width_(width) {}
 
-  Graph run() {
-    pool_ = {g_.input("x", DType::kF32, {kRows, kWidth})};
-    shared_ = g_.parameter("shared", {kWidth, kWidth}, Init::normal(0.1));
+  Graph run(bool is_trained) {
+    pool_ = {g_.input("x", DType::kF32, {kRows, width_})};
+    shared_ = g_.parameter("shared", {width_, width_}, Init::normal(0.1));
     const auto nodes = 4 + random_.below(20);
     for (std::uint64_t i = 0; i < nodes; ++i) pool_.push_back(grow(i));
     Value sum = pool_.back();
     for (int i = 0; i < 3; ++i) sum = g_("add", {sum, pick()});
     const Value loss = g_("reduce_mean", {g_("mul", {sum, sum})}, {{"keepdims", std::int64_t{0}}}, "loss");
     g_.output("loss", loss);
-    append_updates(g_, differentiate(g_, loss, g_.graph().with_role(Role::kParameter)), {.name = "sgd", .lr = 0.1});
+    if (is_trained) {
+      append_updates(g_, differentiate(g_, loss, g_.graph().with_role(Role::kParameter)), {.name = "sgd", .lr = 0.1});
+    } else {
+      g_.output("sum", sum);
+    }
     return g_.take();
   }
 
@@ -37,7 +42,7 @@ class Maker {
 
   Value weight(std::uint64_t i) {
     if (random_.below(3) == 0) return shared_;
-    return g_.parameter(fmt::format("w{}", i), {kWidth, kWidth}, Init::normal(0.1));
+    return g_.parameter(fmt::format("w{}", i), {width_, width_}, Init::normal(0.1));
   }
 
   // Through the halves of a tensor and back: slices are views, the concatenation is made of its parts.
@@ -58,8 +63,8 @@ class Maker {
       case 5: return g_("softmax", {x});
       case 6: return halves(x);
       case 7: {
-        const Value flat = g_("reshape", {x}, {{"shape", Shape{kRows * kWidth}}});
-        return g_("reshape", {g_("sigmoid", {flat})}, {{"shape", Shape{kRows, kWidth}}});
+        const Value flat = g_("reshape", {x}, {{"shape", Shape{kRows * width_}}});
+        return g_("reshape", {g_("sigmoid", {flat})}, {{"shape", Shape{kRows, width_}}});
       }
       default: {
         const auto key = static_cast<std::int64_t>(i);
@@ -69,6 +74,7 @@ class Maker {
   }
 
   RandomStream random_;
+  std::int64_t width_;
   Builder g_;
   Values pool_;
   Value shared_;
@@ -76,7 +82,9 @@ class Maker {
 
 }  // namespace
 
-Graph random_training_graph(std::uint64_t seed) { return Maker(seed).run(); }
+Graph random_training_graph(std::uint64_t seed) { return Maker(seed, kWidth).run(true); }
+
+Graph random_inference_graph(std::uint64_t seed) { return Maker(seed, kWideWidth).run(false); }
 
 Leaves leaves_of(const Graph& graph, bool is_constant) {
   Leaves out;

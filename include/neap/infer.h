@@ -21,6 +21,11 @@ struct InferReport {
   std::int64_t peak_bytes = 0;
   std::int64_t state_bytes = 0;
   std::int64_t min_budget_bytes = 0;
+  // With a budget that does not hold the weights, and a place outside (TrainOptions::host_ram, ::spill_dir):
+  std::int64_t outside_bytes = 0;  // weights that wait there
+  std::int64_t fetched_bytes = 0;  // that come in for a batch
+  double stalled_ms = 0;           // that the calls of a batch wait for them
+  std::int64_t replays = 0;        // of batches whose weights did not come in
   std::string numerics_id;
 };
 

@@ -26,6 +26,10 @@ Json to_json(const InferReport& r) {
               {"peak_bytes", r.peak_bytes},
               {"state_bytes", r.state_bytes},
               {"min_budget_bytes", r.min_budget_bytes},
+              {"outside_bytes", r.outside_bytes},
+              {"fetched_bytes", r.fetched_bytes},
+              {"stalled_ms", r.stalled_ms},
+              {"replays", r.replays},
               {"numerics_id", r.numerics_id}});
   return out;
 }
@@ -37,7 +41,11 @@ void print(const InferReport& r) {
   if (r.result.perplexity) fmt::print("  perplexity {:.3f}", *r.result.perplexity);
   fmt::print("  ({} samples)\n", r.result.samples);
   fmt::print("{:.2f} ms a batch (median), {:.1f} samples/s, peak {} ({} of it state)\n", r.median_batch_ms,
-             r.samples_per_second, human_bytes(r.peak_bytes), human_bytes(r.state_bytes));
+             r.samples_per_second, human_bytes(r.peak_bytes), human_bytes(r.state_bytes - r.outside_bytes));
+  if (r.outside_bytes == 0) return;
+  fmt::print("{} of weights wait outside, {} come in for a batch, whose calls wait {:.2f} ms for them{}\n",
+             human_bytes(r.outside_bytes), human_bytes(r.fetched_bytes), r.stalled_ms,
+             r.replays > 0 ? fmt::format("; {} batches were run again", r.replays) : "");
 }
 
 int run(InferCommand& c) {

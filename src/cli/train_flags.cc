@@ -59,7 +59,7 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
   app.add_option("--prune", o.prune, "weights to zero: 2:4 (two of four inputs stay), or a share as 0.9; ,from=STEP");
   app.add_option("--buffers", o.buffers, "how buffers get their places: best of many orders, or first-fit")
       ->check(CLI::IsMember({"best", "first-fit"}));
-  app.add_flag("--prefetch,--no-prefetch{false}", o.prefetch, "fetch spilled tensors before they are needed");
+  app.add_flag("--prefetch,--no-prefetch{false}", o.prefetch, "fetch what waits outside before it is needed");
   app.add_option("--lifetimes", o.lifetimes, "who predicts lifetimes for batches of a new length");
   app.add_option("--spill-dir", o.spill_dir, "folder on a fast disk for what leaves the arena");
   app.add_option_function<std::string>(

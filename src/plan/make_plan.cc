@@ -143,7 +143,8 @@ class Assembler {
 
   void note_homes() {
     for (std::uint32_t i = 0; i < graph_.tensors.size(); ++i) {
-      if (!graph_.tensors[i].producer) plan_.homes.emplace_back(TensorId{i}, operand(schedule_.current[i], {i}));
+      if (graph_.tensors[i].producer || schedule_.current[i] == kAbsent) continue;
+      plan_.homes.emplace_back(TensorId{i}, operand(schedule_.current[i], {i}));
     }
     for (const auto& [label, id] : graph_.outputs) {
       plan_.homes.emplace_back(id, operand(schedule_.current[views_[id.index].root.index], id));

@@ -64,7 +64,7 @@ using SlotId = Id<struct SlotTag>;
 
 struct Instruction {
   Action action = Action::kRun;
-  NodeId node;                   // of a call; else the one that made the tensor
+  NodeId node;                   // of a call; else the one that made the tensor, or for which a weight comes in
   std::vector<Operand> inputs;   // of a spill: what goes out
   std::vector<Operand> outputs;  // of a fetch: where it comes in
   Operand workspace;
@@ -79,7 +79,7 @@ struct Plan {
   std::vector<Block> blocks;
   std::vector<Instruction> instructions;
   std::vector<std::int64_t> slots;                  // bytes of each place outside of the arena that transfers use
-  std::vector<TensorId> slot_tensors;               // what each is for
+  std::vector<TensorId> slot_tensors;               // what each is for; a weight lies there before the step
   std::vector<std::pair<TensorId, Operand>> homes;  // state, inputs and results: where the host finds them
   std::int64_t state_bytes = 0;
   std::int64_t peak_bytes = 0;         // state included: the highest byte that any block covers
@@ -88,7 +88,8 @@ struct Plan {
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
-// What becomes of a forward tensor that backward reads.
+// What becomes of a forward tensor that backward reads. A weight that is spilled waits outside from the start: it comes
+// in before the calls that read it, and its place is free behind them.
 enum class Residency : std::uint8_t { kKeep, kRecompute, kSpill };
 
 // How fast transfers are, as far as it is known; 0: as fast as one likes.

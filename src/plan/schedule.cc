@@ -301,7 +301,7 @@ class Scheduler {
     }
     for (std::uint32_t i = 0; i < graph_.tensors.size(); ++i) {
       const Tensor& t = graph_.tensors[i];
-      if (t.producer) continue;
+      if (t.producer || out_.current[i] == kAbsent) continue;
       Instance& leaf = out_.instances[static_cast<std::size_t>(out_.current[i])];
       leaf.lower = 0;
       leaf.upper = is_state(t.role) ? end : std::max<Tick>(leaf.upper, 1);
@@ -372,6 +372,26 @@ bool can_leave(const Graph& graph, const std::vector<Window>& views, TensorId id
 
 bool can_spill(const Graph& graph, const std::vector<Window>& views, TensorId id) {
   return can_leave(graph, views, id) && graph.at(graph.at(id).producer).phase == Phase::kForward;
+}
+
+std::vector<bool> find_streamable(const Graph& graph, const std::vector<Window>& views) {
+  std::vector<bool> out(graph.tensors.size());
+  const auto root = [&](TensorId id) { return views[id.index].root.index; };
+  for (const Node& node : graph.nodes) {
+    if (is_view(views, node)) continue;
+    for (const TensorId id : node.inputs) {
+      if (!id) continue;
+      const Tensor& t = graph.tensors[root(id)];
+      if (t.role == Role::kParameter || t.role == Role::kBuffer) out[root(id)] = true;
+    }
+  }
+  for (const Node& node : graph.nodes) {
+    for (const std::uint8_t m : node.op->mutates) {
+      if (m < node.inputs.size() && node.inputs[m]) out[root(node.inputs[m])] = false;
+    }
+  }
+  for (const auto& [label, id] : graph.outputs) out[root(id)] = false;
+  return out;
 }
 
 }  // namespace neap

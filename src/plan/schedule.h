@@ -20,7 +20,7 @@ struct Instance {
 inline constexpr std::int32_t kAbsent = -1;
 
 struct Call {
-  NodeId node;  // of a transfer or codec: the one that made the tensor
+  NodeId node;  // of a transfer or codec: the one that made the tensor, or for which a weight comes in
   Action action = Action::kRun;
   std::uint32_t slot = 0;  // of a transfer
   bool changes_state = false;
@@ -57,5 +57,9 @@ bool can_leave(const Graph& graph, const std::vector<Window>& views, TensorId id
 
 // Those that a spill moves from forward to backward: made in forward.
 bool can_spill(const Graph& graph, const std::vector<Window>& views, TensorId id);
+
+// One a tensor: weights that can lie outside before the step and come in for their readers. Nothing changes them, the
+// host does not read them, and something does.
+std::vector<bool> find_streamable(const Graph& graph, const std::vector<Window>& views);
 
 }  // namespace neap

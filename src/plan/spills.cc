@@ -23,7 +23,9 @@ class Spiller {
       const std::uint32_t tensor = s_.instances[i].root.index;
       const bool is_spilled = tensor < decisions.residency.size() && decisions.residency[tensor] == Residency::kSpill;
       if (!is_spilled) continue;
-      if (decisions.every_wait) {
+      if (!graph_.at(s_.instances[i].root).producer) {
+        bring(static_cast<std::int32_t>(i));
+      } else if (decisions.every_wait) {
         spill_every_wait(static_cast<std::int32_t>(i));
       } else {
         spill(static_cast<std::int32_t>(i));
@@ -91,12 +93,29 @@ class Spiller {
     if (back != kAbsent) finish(i, back);
   }
 
+  // A weight, for its readers.
+  void bring(std::int32_t i) {
+    const TensorId id = s_.instances[static_cast<std::size_t>(i)].root;
+    const std::vector<std::size_t> uses = uses_of(i).all;
+    const std::uint32_t slot = add_slot(id);
+    std::int32_t here = kAbsent;
+    for (std::size_t u = 0; u < uses.size(); ++u) {
+      if (u == 0 || uses[u] - uses[u - 1] > kLongWait) here = fetch(i, slot, uses[u]);
+      std::replace(s_.calls[uses[u]].inputs.begin(), s_.calls[uses[u]].inputs.end(), i, here);
+    }
+    s_.current[id.index] = kAbsent;
+  }
+
+  std::uint32_t add_slot(TensorId id) {
+    s_.slots.push_back(graph_.at(id).type.bytes());
+    s_.slot_tensors.push_back(id);
+    return static_cast<std::uint32_t>(s_.slots.size() - 1);
+  }
+
   // Behind call c; the slot that it goes to.
   std::uint32_t send(std::int32_t i, std::size_t c) {
     const TensorId id = s_.instances[static_cast<std::size_t>(i)].root;
-    const auto slot = static_cast<std::uint32_t>(s_.slots.size());
-    s_.slots.push_back(graph_.at(id).type.bytes());
-    s_.slot_tensors.push_back(id);
+    const std::uint32_t slot = add_slot(id);
     for (const Action action : {Action::kSpillBegin, Action::kSpillWait}) {
       behind_[c].push_back({.node = graph_.at(id).producer, .action = action, .slot = slot, .inputs = {i}});
     }
@@ -108,8 +127,9 @@ class Spiller {
     const TensorId id = s_.instances[static_cast<std::size_t>(i)].root;
     s_.instances.push_back({.root = id});
     const auto back = static_cast<std::int32_t>(s_.instances.size() - 1);
+    const NodeId node = graph_.at(id).producer ? graph_.at(id).producer : s_.calls[c].node;
     for (const Action action : {Action::kFetchBegin, Action::kFetchWait}) {
-      before_[c].push_back({.node = graph_.at(id).producer, .action = action, .slot = slot, .outputs = {back}});
+      before_[c].push_back({.node = node, .action = action, .slot = slot, .outputs = {back}});
     }
     return back;
   }
@@ -129,11 +149,12 @@ class Spiller {
 }  // namespace
 
 void spill_saved(const Graph& graph, const std::vector<Window>& views, const Decisions& decisions, Schedule& schedule) {
+  const std::vector<bool> is_streamable = find_streamable(graph, views);
   for (std::uint32_t i = 0; i < decisions.residency.size(); ++i) {
     const bool is_spilled = decisions.residency[i] == Residency::kSpill;
     const bool can = decisions.every_wait ? can_leave(graph, views, {i}) : can_spill(graph, views, {i});
-    require(!is_spilled || can,
-            "only whole tensors that nodes make are spilled, in backward only if every wait counts");
+    require(!is_spilled || can || is_streamable[i],
+            "only whole tensors that nodes make are spilled, in backward only if every wait counts; and weights");
   }
   Spiller(graph, schedule).run(decisions);
 }

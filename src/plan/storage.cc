@@ -18,7 +18,8 @@ class Assigner {
 
   Storage run() {
     for (std::uint32_t i = 0; i < graph_.tensors.size(); ++i) {
-      if (!graph_.tensors[i].producer) open_block(schedule_.current[i], leaf_kind(graph_.tensors[i].role));
+      if (graph_.tensors[i].producer || schedule_.current[i] == kAbsent) continue;
+      open_block(schedule_.current[i], leaf_kind(graph_.tensors[i].role));
     }
     for (Tick t = 0; t < schedule_.calls.size(); ++t) gather_parts(t);
     for (Tick t = 0; t < schedule_.calls.size(); ++t) place_outputs(t);
@@ -80,6 +81,7 @@ class Assigner {
 
   BlockKind kind_of(std::int32_t i) const {
     const Tensor& t = graph_.at(instance(i).root);
+    if (!t.producer) return BlockKind::kTransient;  // a weight, while it is here
     if (graph_.at(t.producer).phase != Phase::kForward) return BlockKind::kGradient;
     const Action made = schedule_.calls[instance(i).lower].action;
     const bool is_made_again = made == Action::kRecompute || made == Action::kDecode;

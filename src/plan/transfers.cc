@@ -73,7 +73,7 @@ class Spreader {
     std::vector<double> clock;  // when each call starts
     std::vector<std::size_t> waits;
     double now = 0;
-    std::size_t first = schedule_.calls.size();
+    std::size_t first = 0;
     std::vector<std::size_t> firsts;  // per fetch: it does not go before this call
     for (std::size_t c = 0; c < schedule_.calls.size(); ++c) {
       const Call& call = schedule_.calls[c];

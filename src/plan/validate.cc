@@ -167,6 +167,23 @@ class Checker {
       if (!is_inside(home, t.type.bytes(), 0)) return fail("'{}' has no home", t.name);
       memory_.write(address(home), t.type.bytes(), id);
     }
+    for (std::uint32_t s = 0; s < plan_.slot_tensors.size(); ++s) load_weight(s);
+  }
+
+  // What no node makes lies in its slot before the step. It is the same after it: nothing may change a copy.
+  void load_weight(std::uint32_t s) {
+    const TensorId id = plan_.slot_tensors[s];
+    if (id.index >= graph_.tensors.size() || s >= plan_.slots.size()) return fail("slot {} is of nothing known", s);
+    const Tensor& t = graph_.at(id);
+    if (t.producer) return;
+    if (!is_state(t.role) || plan_.slots[s] != t.type.bytes()) return fail("slot {} cannot hold '{}'", s, t.name);
+    slots_[s] = {.tensor = id, .is_there = true};
+    for (const Node& node : graph_.nodes) {
+      for (const std::uint8_t m : node.op->mutates) {
+        const bool is_changed = m < node.inputs.size() && node.inputs[m] && views_[node.inputs[m].index].first == id;
+        if (is_changed) return fail("'{}' changes '{}', of which only a copy is here", node.name, t.name);
+      }
+    }
   }
 
   void step(Tick t) {

@@ -62,6 +62,15 @@ TEST(SpillStore, AFileSystemInMemoryWillDo) {
   if (std::filesystem::is_directory("/dev/shm")) there_and_back({.folder = "/dev/shm"}, 0);
 }
 
+TEST(SpillStore, WhatWasNeverWrittenIsNotRead) {
+  for (const std::int64_t ram : {std::int64_t{0}, kMiB}) {
+    const auto store = make_spill_store({4096}, {.host_ram_bytes = ram});
+    const Pages back = pages(4096);
+    store->begin_read(0, back.get());
+    EXPECT_THROW(store->wait(0), SpillLost);
+  }
+}
+
 TEST(SpillStore, LeavesNothingInItsFolder) {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / "neap-spill-test";
   std::filesystem::create_directories(folder);

@@ -101,7 +101,7 @@ std::string SpillTiers::read(std::uint32_t index, std::byte* dst) {
   const Slot& slot = slots_[index];
   if (faults_) ++faults_->reads;
   constexpr int kAttempts = 2;  // for each copy
-  std::string error;
+  std::string error = "nothing was written where spilled bytes should be";
   for (std::size_t copy = 0; copy < slot.offsets.size(); ++copy) {
     for (int attempt = 0; slot.is_good[copy] && attempt < kAttempts; ++attempt) {
       error = read_checked(slot, slot.offsets[copy], dst);

@@ -27,6 +27,7 @@ Executor::Executor(const Program& program, const Plan& plan, Device& device, Are
     if (instruction.action == Action::kEncode) last_encode_ = launches_.size();
     launches_.push_back(bind(instruction));
     if (instruction.action == Action::kEncode) launches_.back().slot = encodings++;
+    if (instruction.action == Action::kFetchBegin) note_outside(launches_.back());
   }
   if (encodings > 0 && device.kind() == DeviceKind::kCuda) codec_ = precision::make_cuda_codec(encodings);
 #ifdef NEAP_CHECKED
@@ -36,6 +37,11 @@ Executor::Executor(const Program& program, const Plan& plan, Device& device, Are
     homes_[id.index] = base_ + plan.blocks[home.block.index].offset + home.offset;
     peak_ = std::max(peak_, top_of(home, program.graph.at(id).type.bytes()));
   }
+}
+
+void Executor::note_outside(const Launch& fetch) {
+  const TensorId id = plan_.slot_tensors[fetch.slot];
+  if (!program_.graph.at(id).producer) outside_.try_emplace(id.index, Outside{fetch.slot, fetch.outputs[0]});
 }
 
 // Rounded up to the alignment: the rest of a block's last line belongs to it.
@@ -382,7 +388,16 @@ std::byte* Executor::at(TensorId id) const {
   return home->second;
 }
 
-void Executor::write(TensorId id, const void* src) { device_.write(at(id), src, program_.graph.at(id).type.bytes()); }
+void Executor::write(TensorId id, const void* src) {
+  const std::int64_t bytes = program_.graph.at(id).type.bytes();
+  const auto outside = outside_.find(id.index);
+  if (outside == outside_.end()) return device_.write(at(id), src, bytes);
+  require(store_ != nullptr, "a plan with transfers has a store");
+  const auto [slot, place] = outside->second;
+  device_.write(place, src, bytes);
+  store_->begin_write(slot, place);
+  store_->wait(slot);
+}
 
 void Executor::read(TensorId id, void* dst) const { device_.read(dst, at(id), program_.graph.at(id).type.bytes()); }
 

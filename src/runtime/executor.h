@@ -96,7 +96,8 @@ class Executor {
   // After an exception from run(): may the step be run again from its inputs? Not once a call has changed the state.
   bool can_run_again() const { return done_ <= first_change_; }
 
-  // The host's side of state, inputs and results; valid between steps.
+  // The host's side of state, inputs and results; valid between steps. A weight that waits outside has no such place;
+  // it is written before the inputs are, by way of the place where it will come in (SpillLost when that fails).
   std::byte* at(TensorId id) const;
   bool is_host_memory() const { return is_host_memory_; }  // the host may write to at() by itself
   void write(TensorId id, const void* src);
@@ -165,6 +166,7 @@ class Executor {
   void run_logged();
   void launch_tagged();
   void place_times();
+  void note_outside(const Launch& fetch);
   void tag(std::size_t instruction) {
     if (log_ != nullptr) log_->tag(static_cast<std::uint32_t>(instruction));
   }
@@ -183,6 +185,11 @@ class Executor {
   std::vector<Launch> launches_;
   GearSource* gears_ = nullptr;
   std::unordered_map<std::uint32_t, std::byte*> homes_;
+  struct Outside {
+    std::uint32_t slot = 0;
+    std::byte* comes_to = nullptr;
+  };
+  std::unordered_map<std::uint32_t, Outside> outside_;  // weights that lie in the store before a step
   std::vector<InstructionTime> times_;
   ActivityLog* log_ = nullptr;  // null: nobody looks
   std::vector<Activity> activities_;

@@ -1,5 +1,7 @@
 #include "train/evaluator.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -29,8 +31,9 @@ Evaluator::Pass Evaluator::make_pass(std::int64_t batch) const {
   out.program.costs.first_fit = how_.form.first_fit;
   const Program& p = out.program;
   const StateLayout layout = how_.layout_for(p.graph);
-  out.plan = std::get<Plan>(make_plan(p.graph, p.costs, {}, kNoBudget, &layout));
-  if (how_.policy != nullptr && how_.budget && out.plan.peak_bytes > *how_.budget) {
+  out.plan = how_.weights != nullptr ? plan_with_weights_outside(p, layout)
+                                     : std::get<Plan>(make_plan(p.graph, p.costs, {}, kNoBudget, &layout));
+  if (how_.weights == nullptr && how_.policy != nullptr && how_.budget && out.plan.peak_bytes > *how_.budget) {
     out.program.costs.ms.assign(p.graph.nodes.size(), 1);  // nobody has measured
     out.plan =
         plan_within(*how_.policy, {.graph = p.graph, .costs = p.costs, .link = {}, .layout = &layout}, how_.budget);
@@ -40,17 +43,31 @@ Evaluator::Pass Evaluator::make_pass(std::int64_t batch) const {
   return out;
 }
 
-std::int64_t Evaluator::peak_bytes() const {
-  std::int64_t peak = 0;
-  for (const auto& [batch, pass] : passes_) peak = std::max(peak, pass.plan.peak_bytes);
-  return peak;
+// The same weights in the same slots for every batch; as much on its way as was chosen, or less where that is too much.
+Plan Evaluator::plan_with_weights_outside(const Program& program, const StateLayout& layout) const {
+  WeightsOutside outside = *how_.weights;
+  for (;; outside.flight_bytes /= 2) {
+    const Decisions decisions = with_weights_outside({}, program.graph, outside);
+    Plan plan = std::get<Plan>(make_plan(program.graph, program.costs, decisions, kNoBudget, &layout));
+    require(slot_names(plan, program.graph) == outside.names, "the same weights are outside whatever the batch");
+    if (!how_.budget || plan.peak_bytes <= *how_.budget || outside.flight_bytes == 0) return plan;
+  }
 }
 
-EvalReport Evaluator::run(Arena& arena, const std::function<void(Executor&)>& begin) {
+const Plan& Evaluator::largest() const {
+  const auto most = std::max_element(passes_.begin(), passes_.end(), [](const auto& a, const auto& b) {
+    return a.second.plan.peak_bytes < b.second.plan.peak_bytes;
+  });
+  return most->second.plan;
+}
+
+EvalReport Evaluator::run(Arena& arena, const std::function<void(Executor&)>& begin, SpillStore* store) {
   Sums sums;
   batch_ms_.clear();
+  passes_run_ = replays_ = 0;
+  store_ = store;
   for (auto& [batch, pass] : passes_) {
-    Executor executor(pass.program, pass.plan, device_, arena);
+    Executor executor(pass.program, pass.plan, device_, arena, store);
     for (const TensorId id : pass.program.graph.with_role(Role::kConstant)) {
       executor.write(id, pass.program.graph.at(id).data->data());
     }
@@ -79,8 +96,7 @@ double Evaluator::median_batch_ms() const {
   return *middle;
 }
 
-void Evaluator::run_batch(Pass& pass, Executor& executor, std::uint64_t first, std::int64_t count, Sums& sums) {
-  const Graph& graph = pass.program.graph;
+void Evaluator::write_inputs(const Graph& graph, Executor& executor, std::uint64_t first, std::int64_t count) {
   std::vector<std::uint64_t> indices(static_cast<std::size_t>(count));
   std::iota(indices.begin(), indices.end(), first);
   for (const TensorId id : graph.with_role(Role::kInput)) {
@@ -94,8 +110,34 @@ void Evaluator::run_batch(Pass& pass, Executor& executor, std::uint64_t first, s
       executor.write(id, staging_.data());
     }
   }
+}
+
+// A batch whose weights did not come in is run again: it has changed nothing.
+void Evaluator::run_calls(const Graph& graph, Executor& executor, std::uint64_t first, std::int64_t count) {
+  constexpr int kAttempts = 3;
+  for (int attempt = 1;; ++attempt) {
+    ++passes_run_;
+    try {
+      return executor.run();
+    } catch (const SpillLost& lost) {
+      store_->drain();
+      if (attempt == kAttempts) {
+        throw DeviceError(
+            fmt::format("samples from {}: a weight is lost: {}; give another --spill-dir, or a larger "
+                        "--budget",
+                        first, lost.what));
+      }
+    }
+    ++replays_;
+    write_inputs(graph, executor, first, count);
+  }
+}
+
+void Evaluator::run_batch(Pass& pass, Executor& executor, std::uint64_t first, std::int64_t count, Sums& sums) {
+  const Graph& graph = pass.program.graph;
+  write_inputs(graph, executor, first, count);
   const auto start = Clock::now();
-  executor.run();
+  run_calls(graph, executor, first, count);
   float loss = 0;
   std::array<std::int64_t, 2> correct{};
   executor.read(*graph.output("loss"), &loss);

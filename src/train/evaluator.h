@@ -12,6 +12,7 @@
 #include "neap/train.h"
 #include "plan/plan.h"
 #include "policy/policy.h"
+#include "policy/weights.h"
 #include "runtime/executor.h"
 #include "train/data/dataset.h"
 #include "train/model_spec.h"
@@ -26,15 +27,20 @@ class Evaluator {
     InferenceForm form;
     const Policy* policy = nullptr;  // who plans for the budget; null: nobody has to
     std::optional<std::int64_t> budget;
-    std::int64_t most_samples = 0;  // 0: all
+    std::int64_t most_samples = 0;            // 0: all
+    const WeightsOutside* weights = nullptr;  // that wait outside of the arena; null: none do
   };
   Evaluator(ModelSpec spec, std::shared_ptr<const Dataset> data, Device& device, How how);
 
   // Bytes that the arena must have.
-  std::int64_t peak_bytes() const;
+  std::int64_t peak_bytes() const { return passes_.empty() ? 0 : largest().peak_bytes; }
+  const Plan& largest() const;  // the plan that needs them; there are data
 
-  EvalReport run(Arena& arena, const std::function<void(Executor&)>& begin);
-  double median_batch_ms() const;  // of the last run; 0: there was none
+  // `store` has the weights that wait outside; null: none do. DeviceError when it does not give them back.
+  EvalReport run(Arena& arena, const std::function<void(Executor&)>& begin, SpillStore* store = nullptr);
+  double median_batch_ms() const;                          // of the last run; 0: there was none
+  std::int64_t passes_run() const { return passes_run_; }  // the same, those included that were run again
+  std::int64_t replays() const { return replays_; }        // of batches whose weights did not come in
 
  private:
   struct Pass {  // for one batch size
@@ -48,6 +54,9 @@ class Evaluator {
     std::int64_t counted = 0;  // answers that were judged: one a sample, or one a token; 0: there are no classes
   };
   Pass make_pass(std::int64_t batch) const;
+  Plan plan_with_weights_outside(const Program& program, const StateLayout& layout) const;
+  void write_inputs(const Graph& graph, Executor& executor, std::uint64_t first, std::int64_t count);
+  void run_calls(const Graph& graph, Executor& executor, std::uint64_t first, std::int64_t count);
   void run_batch(Pass& pass, Executor& executor, std::uint64_t first, std::int64_t count, Sums& sums);
 
   ModelSpec spec_;
@@ -56,6 +65,9 @@ class Evaluator {
   How how_;
   std::int64_t size_;                    // samples
   std::vector<double> batch_ms_;         // of the last run
+  std::int64_t passes_run_ = 0;          // the same
+  std::int64_t replays_ = 0;             // the same
+  SpillStore* store_ = nullptr;          // the same
   std::vector<std::byte> staging_;       // for a device whose memory the host cannot write
   std::map<std::int64_t, Pass> passes_;  // the usual batch, and what is left at the end of the data
 };

@@ -13,8 +13,10 @@
 #include "train/checkpoint.h"
 #include "train/evaluator.h"
 #include "train/gearbox.h"
+#include "train/outside_weights.h"
 #include "train/prepared_weights.h"
 #include "train/setup.h"
+#include "train/spilling.h"
 #include "train/weights.h"
 
 namespace neap {
@@ -28,8 +30,10 @@ Split split_of(const std::string& text, const std::string& data) {
 
 void check_inference(const TrainOptions& options) {
   if (options.device == "null") throw UserError("--device null computes nothing; inference takes cpu or cuda");
-  if (options.policy == "spill" || !options.spill_dir.empty() || options.host_ram > 0) {
-    throw UserError("inference keeps nothing for later that could leave the arena; give --budget alone");
+  if (options.policy == "spill") {
+    throw UserError(
+        "inference keeps no activations for later that could leave the arena; give --budget alone, and --host-ram or "
+        "--spill-dir where weights may wait");
   }
   if (!options.init.empty() && !options.checkpoint.empty()) {
     throw UserError("--init and --checkpoint contradict each other: weights come from one place");
@@ -102,11 +106,49 @@ Base make_base(const ModelSpec& spec, const TrainOptions& options, const Inferen
   return out;
 }
 
-void refuse_what_does_not_fit(const InferReport& report, std::int64_t bytes) {
-  if (!report.budget_bytes || *report.budget_bytes >= bytes) return;
-  throw DoesNotFit(fmt::format("the budget of {} is below the minimum of inference, {} ({} bytes): {} of it is state",
-                               human_bytes(*report.budget_bytes), human_bytes(bytes), bytes,
-                               human_bytes(report.state_bytes)));
+// The budget is below the least that there is.
+[[noreturn]] void refuse(std::int64_t budget, const Plan& least, const std::string& more) {
+  throw DoesNotFit(fmt::format("the budget of {} is below the minimum of inference, {} ({} bytes): {} of it is state{}",
+                               human_bytes(budget), human_bytes(least.peak_bytes), least.peak_bytes,
+                               human_bytes(least.state_bytes), more));
+}
+
+// `least`: of the arena, if weights had a place to wait.
+std::string advice_on_room(std::int64_t budget, std::int64_t least, std::int64_t now) {
+  if (least >= now) return "";
+  return fmt::format("; with --host-ram SIZE or --spill-dir DIR, where weights can wait, {} ({} bytes) {}",
+                     human_bytes(least), least, budget < least ? "is the minimum" : "would do");
+}
+
+// Sets budget and minimum. What weights wait outside, and the plan for that; none: all of them fit.
+std::optional<WeightPlan> settle_budget(const TrainOptions& options, const Base& base, const Device& device,
+                                        InferReport& report) {
+  const bool has_room = has_place(options);
+  const OutsideWeights outside(base.program, options, device);
+  const Plan least = has_room ? outside.smallest() : base.least;
+  report.min_budget_bytes = std::min(base.least.peak_bytes, least.peak_bytes);
+  report.budget_bytes =
+      parse_budget(options.budget, {base.plan.state_bytes, base.plan.peak_bytes, report.min_budget_bytes});
+  if (!report.budget_bytes || *report.budget_bytes >= base.least.peak_bytes) return std::nullopt;
+  const std::int64_t budget = *report.budget_bytes;
+  if (budget >= report.min_budget_bytes) return outside.plan_for(budget);
+  if (has_room) refuse(budget, least, ", and all weights that can wait outside do");
+  refuse(budget, base.least, advice_on_room(budget, outside.smallest().peak_bytes, base.least.peak_bytes));
+}
+
+std::unique_ptr<SpillStore> make_store_for(const TrainOptions& options, const Plan& plan, const Graph& graph,
+                                           const Device& device, Arena& arena) {
+  const std::span<std::byte> memory(arena.base(), static_cast<std::size_t>(arena.bytes()));
+  return make_store(device, plan.slots,
+                    spill_options(options, plan, graph, memory, parse_spill_faults(options.spill_fault)));
+}
+
+void note_transfers(const SpillCounters& moved, const Evaluator& evaluator, const Plan& plan, InferReport& out) {
+  for (const std::int64_t bytes : plan.slots) out.outside_bytes += bytes;
+  const std::int64_t passes = std::max<std::int64_t>(1, evaluator.passes_run());
+  out.fetched_bytes = moved.read_bytes / passes;
+  out.stalled_ms = moved.stalled_ms / static_cast<double>(passes);
+  out.replays = evaluator.replays();
 }
 
 }  // namespace
@@ -124,31 +166,36 @@ InferReport infer(std::shared_ptr<const Model> model, const TrainOptions& option
   InferReport out{.model = spec.model->name(),
                   .batch = spec.batch(),
                   .state_bytes = base.plan.state_bytes,
-                  .min_budget_bytes = base.least.peak_bytes,
                   .numerics_id = base.program.numerics_id};
-  out.budget_bytes = parse_budget(options.budget, {base.plan.state_bytes, base.plan.peak_bytes, base.least.peak_bytes});
-  refuse_what_does_not_fit(out, out.min_budget_bytes);
+  const std::optional<WeightPlan> weights = settle_budget(options, base, *device, out);
+  const Plan& layout_plan = weights ? weights->plan : base.plan;
   auto data = open_inference_data(options, spec, base.program.graph, split, inference.samples);
   Evaluator evaluator(spec, std::move(data), *device,
-                      {.layout_for = [&](const Graph& g) { return shared_layout(base.program.graph, base.plan, g); },
+                      {.layout_for = [&](const Graph& g) { return shared_layout(base.program.graph, layout_plan, g); },
                        .own_only = options.own_kernels,
                        .form = form,
                        .policy = policy.get(),
                        .budget = out.budget_bytes,
-                       .most_samples = inference.samples});
+                       .most_samples = inference.samples,
+                       .weights = weights ? &weights->outside : nullptr});
   out.peak_bytes = evaluator.peak_bytes();
-  refuse_what_does_not_fit(out, out.peak_bytes);
-  const auto arena = device->make_arena(std::max(out.peak_bytes, base.least.peak_bytes), options.guard);
-  Executor loader(base.program, base.least, *device, *arena);
-  PreparedWeights weights(base.halves, loader);
-  out.weights = load_weights(options, spec, base.whole, weights);
-  weights.finish();
+  if (out.budget_bytes && *out.budget_bytes < out.peak_bytes) refuse(*out.budget_bytes, evaluator.largest(), "");
+  const Plan& loading = weights ? weights->plan : base.least;
+  const auto arena = device->make_arena(std::max(out.peak_bytes, loading.peak_bytes), options.guard);
+  const auto store = weights ? make_store_for(options, loading, base.program.graph, *device, *arena) : nullptr;
+  Executor loader(base.program, loading, *device, *arena, store.get());
+  PreparedWeights prepared(base.halves, loader);
+  out.weights = load_weights(options, spec, base.whole, prepared);
+  prepared.finish();
   Gearbox gearbox(options.recurrent, options.seed, false);
+  const SpillCounters before = store ? store->counters() : SpillCounters{};
   const auto start = Clock::now();
-  out.result = evaluator.run(*arena, [&](Executor& executor) { gearbox.enter(executor, 1); });
+  out.result = evaluator.run(
+      *arena, [&](Executor& executor) { gearbox.enter(executor, 1); }, store.get());
   const double ms = ms_since(start);
   out.median_batch_ms = evaluator.median_batch_ms();
   out.samples_per_second = ms > 0 ? static_cast<double>(out.result.samples) / ms * 1e3 : 0;
+  if (store) note_transfers(between(before, store->counters()), evaluator, loading, out);
   return out;
 }
 

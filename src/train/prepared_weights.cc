@@ -1,5 +1,7 @@
 #include "train/prepared_weights.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "graph/op.h"
@@ -13,11 +15,26 @@ PreparedWeights::PreparedWeights(const Halves& halves, Executor& executor)
     : halves_(halves), executor_(executor), done_(halves.once.nodes.size()) {}
 
 void PreparedWeights::give(const std::string& name, const std::byte* data) {
-  if (const auto id = halves_.rest.find(name)) executor_.write(*id, data);
+  if (const auto id = halves_.rest.find(name)) write(*id, data);
   const auto id = halves_.once.find(name);
   if (!id) return;
   waiting_[id->index].assign(data, data + halves_.once.at(*id).type.bytes());
   run_ready();
+}
+
+// One that waits outside of the arena may not get there; it is tried again.
+void PreparedWeights::write(TensorId id, const std::byte* data) {
+  constexpr int kAttempts = 3;
+  for (int attempt = 1;; ++attempt) {
+    try {
+      return executor_.write(id, data);
+    } catch (const SpillLost& lost) {
+      if (attempt < kAttempts) continue;
+      throw DeviceError(fmt::format(
+          "weights cannot be brought to where they wait: {}; give another --spill-dir, or a larger --budget",
+          lost.what));
+    }
+  }
 }
 
 void PreparedWeights::finish() const {
@@ -65,7 +82,7 @@ void PreparedWeights::run(const Node& node) {
     const TensorId id = node.outputs[i];
     if (!id) continue;
     HostTensor& made = values[alone.nodes[0].outputs[i].index];
-    if (const auto to = halves_.rest.find(halves_.once.at(id).name)) executor_.write(*to, made.data.data());
+    if (const auto to = halves_.rest.find(halves_.once.at(id).name)) write(*to, made.data.data());
     waiting_[id.index] = std::move(made.data);
     release(id);
   }

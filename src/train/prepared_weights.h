@@ -17,7 +17,7 @@ class PreparedWeights {
   PreparedWeights(const Halves& halves, Executor& executor);
 
   // What a file or the model has of a weight. It is kept outside of the arena until everything has come that is made of
-  // it together with others: mostly for no longer than this call.
+  // it together with others: mostly for no longer than this call. DeviceError: it cannot be brought to where it waits.
   void give(const std::string& name, const std::byte* data);
 
   // InternalError: something has not come.
@@ -27,6 +27,7 @@ class PreparedWeights {
   void run_ready();
   void run(const Node& node);
   void release(TensorId id);
+  void write(TensorId id, const std::byte* data);
 
   const Halves& halves_;
   Executor& executor_;

@@ -42,6 +42,8 @@ constexpr CodecCosts kGuessedCodec = {.encode = {0, 0.25, 0.25, 0.3, 0.3, 0.3}, 
 constexpr CodecCosts kGuessedGpuCodec = {.encode = {0, 0.002, 0.002, 0.002, 0.002, 0.002},
                                          .decode = {0, 0.002, 0.002, 0.002, 0.002, 0.002}};
 
+}  // namespace
+
 void guess_times(const Graph& graph, DeviceKind device, Costs& costs) {
   const bool is_gpu = device == DeviceKind::kCuda;
   const double flops_per_ms = is_gpu ? 3e11 : 1e8;
@@ -54,7 +56,13 @@ void guess_times(const Graph& graph, DeviceKind device, Costs& costs) {
   }
 }
 
-}  // namespace
+Link guessed_link(const TrainOptions& options, DeviceKind device) {
+  const bool is_gpu = device == DeviceKind::kCuda;
+  Link out = is_gpu && options.host_ram > 0 ? kGuessedPinnedLink : kGuessedLink;
+  if (!is_gpu) out.host_ms_per_byte = kGuessedHostMsPerByte;
+  out.is_ahead = options.prefetch;
+  return out;
+}
 
 namespace {
 
@@ -216,10 +224,7 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   if (out.variants[0] != Variant{}) out.program = prepare_length(out, options, 0, 0);
   out.shape = {.batch = out.spec.batch(), .length = sequence_length(out.program->graph)};
   check_lengths(out, options);
-  const bool is_gpu = out.device->kind() == DeviceKind::kCuda;
-  out.link = is_gpu && options.host_ram > 0 ? kGuessedPinnedLink : kGuessedLink;
-  if (!is_gpu) out.link.host_ms_per_byte = kGuessedHostMsPerByte;
-  out.link.is_ahead = options.prefetch;
+  out.link = guessed_link(options, out.device->kind());
   out.policy = make_policy(options.policy, options.checkpointing, has_place(options));
   out.levels = Levels::make(options, out.program->graph);
   const auto start = Clock::now();

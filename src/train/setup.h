@@ -43,6 +43,10 @@ inline bool has_place(const TrainOptions& options) { return !options.spill_dir.e
 // The one that the options name; UserError when there is none such.
 std::unique_ptr<Device> make_device(const TrainOptions& options);
 
+// Until somebody has measured: what calls take, and transfers.
+void guess_times(const Graph& graph, DeviceKind device, Costs& costs);
+Link guessed_link(const TrainOptions& options, DeviceKind device);
+
 // UserError for wrong options. A plan above the budget is returned like any other: the caller decides.
 Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options);
 

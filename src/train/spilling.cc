@@ -6,6 +6,7 @@
 
 #include "core/bytes.h"
 #include "graph/op.h"
+#include "neap/error.h"
 
 namespace neap {
 
@@ -33,6 +34,29 @@ SpillOptions spill_options(const TrainOptions& options, const Plan& plan, const 
           .write_bytes_per_s = options.spill_write_rate,
           .read_bytes_per_s = options.spill_read_rate,
           .faults = std::move(faults)};
+}
+
+std::unique_ptr<SpillStore> make_store(const Device& device, const std::vector<std::int64_t>& slots,
+                                       const SpillOptions& options) {
+  if (spill_store_maker() == nullptr) throw UserError("this application links no spill store; link neap::models");
+  return (device.kind() == DeviceKind::kCuda ? make_cuda_spill_store : spill_store_maker())(slots, options);
+}
+
+double read_bytes_per_ms(const Device& device, const TrainOptions& options, double guessed) {
+  constexpr std::int64_t kTried = 8 * kMiB;
+  if (device.kind() != DeviceKind::kCpu) return guessed;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(kTried), std::byte{1});
+  const auto store = make_store(device, {kTried}, spill_options(options, {}, {}, {}, nullptr));
+  try {
+    store->begin_write(0, bytes.data());
+    store->wait(0);
+    store->begin_read(0, bytes.data());
+    store->wait(0);
+  } catch (const SpillLost&) {
+    return guessed;  // what goes wrong is told by those who need it
+  }
+  const double ms = store->counters().read_ms;
+  return ms > 0 ? static_cast<double>(kTried) / ms : guessed;
 }
 
 SpillCounters between(const SpillCounters& before, const SpillCounters& after) {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "device/device.h"
 #include "neap/train.h"
 #include "plan/plan.h"
 #include "pool/spill_store.h"
@@ -12,6 +13,13 @@ namespace neap {
 // For a store that serves `plan` in `memory`. What a step that cannot be run again spills, is kept twice.
 SpillOptions spill_options(const TrainOptions& options, const Plan& plan, const Graph& graph,
                            std::span<std::byte> memory, std::shared_ptr<SpillFaults> faults);
+
+// On the device where the tensors are. UserError: the application links none, or the folder cannot be used.
+std::unique_ptr<SpillStore> make_store(const Device& device, const std::vector<std::int64_t>& slots,
+                                       const SpillOptions& options);
+
+// How fast the place that the options name is read: tried out, where that takes no device.
+double read_bytes_per_ms(const Device& device, const TrainOptions& options, double guessed);
 
 // Nothing that stays is changed before the last fetch is in.
 bool can_run_again(const Plan& plan, const Graph& graph);

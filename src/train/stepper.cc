@@ -4,6 +4,7 @@
 #include "neap/error.h"
 #include "train/carried.h"
 #include "train/model_spec.h"
+#include "train/spilling.h"
 
 namespace neap {
 
@@ -71,9 +72,7 @@ void Stepper::swap(Plan plan) {
 void Stepper::enter() {
   if (arena_.bytes() != store_arena_bytes_) store_.reset();  // it has pinned pages that may be others now
   if (!plan_.slots.empty() && !store_) {
-    if (spill_store_maker() == nullptr) throw UserError("this application links no spill store; link neap::models");
-    const bool is_on_gpu = device_.kind() == DeviceKind::kCuda;
-    store_ = (is_on_gpu ? make_cuda_spill_store : spill_store_maker())(plan_.slots, spill_(plan_, graph()));
+    store_ = make_store(device_, plan_.slots, spill_(plan_, graph()));
     store_arena_bytes_ = arena_.bytes();
     executor_->use(store_.get());
   }
