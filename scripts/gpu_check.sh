@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # All that needs a GPU, in one go: tests of the CUDA kernels and device, then training on the GPU against the CPU.
 # usage: scripts/gpu_check.sh [FOLDER]      a folder with `neap` and `test_cuda` built before; without it they are built
-#   GPU_CHECK_PARTS="tests sanitizer train parity spill overlap faults levels time": which parts; without it all but the sanitizer
+#   GPU_CHECK_PARTS="tests sanitizer train parity spill split overlap faults levels time": which parts; without it all but the sanitizer
 set -uo pipefail
 cd "$(dirname "$0")/.."
-parts=${GPU_CHECK_PARTS:-tests train parity spill overlap faults levels time}
+parts=${GPU_CHECK_PARTS:-tests train parity spill split overlap faults levels time}
 folder=${1:-}
 failed=0
 
@@ -53,6 +53,11 @@ run_spill() {
   python3 scripts/gpu_compare.py "$folder/neap" --spill || fail "spilling"
 }
 
+# Parts of a batch that take turns within a step, batch norm over all of them.
+run_split() {
+  python3 scripts/gpu_compare.py "$folder/neap" --split || fail "parts of a batch"
+}
+
 # By CUPTI: spilling runs beside the calls; and a trace and a profile show it.
 run_overlap() {
   python3 scripts/gpu_compare.py "$folder/neap" --overlap || fail "overlap"
@@ -80,6 +85,7 @@ for part in $parts; do
     train) run_training ;;
     parity) run_parity ;;
     spill) run_spill ;;
+    split) run_split ;;
     overlap) run_overlap ;;
     faults) run_faults ;;
     levels) run_levels ;;

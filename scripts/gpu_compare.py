@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Trains on GPU and CPU and compares:
-usage: gpu_compare.py NEAP MODEL [--steps N] | gpu_compare.py NEAP --times | --rows | --spill | --levels | --overlap | --faults
+usage: gpu_compare.py NEAP MODEL [--steps N] | gpu_compare.py NEAP --times | --rows | --spill | --split | --levels | --overlap | --faults
 
 MODEL: losses on the GPU agree with the CPU's to 1e-4, two runs on the GPU are the same to the bit (losses, weights).
 NEAP_HOST in the environment names another program to run on the CPU.
 --times: the GPU's step times (once the batch is there) and memory, one line a model.
 --rows: the table of bench/CUDA.md: step time and memory without a budget and below some; the weights are the same, to the bit.
 --spill: below a budget, with RAM and disk beside the GPU, the weights are those without one, to the bit.
+--split: parts of a batch that take turns: losses near those of whole batches, and the same weights twice and below a budget.
 --overlap: what CUPTI says of steps that spill: transfers lie under the calls, or the link is busy all the time; and what a
 trace and a profile show of it.
 --faults: another process has the GPU's memory, before the run or during it.
@@ -123,6 +124,51 @@ def spill(program):
               f"{last['transfer_ms']:.1f} ms, stalled {last['stalled_ms']:.2f} ms; {'the same' if same else 'OTHER'} weights",
               flush=True)
     return good
+
+
+# The first loss may be off by as much as the order of sums makes it, later ones by what a step makes of that: batch norm over small
+# batches makes much of it, and products of bf16 round each of them.
+PLAIN = ["--optimizer", "sgd", "--lr", "0.001", "--momentum", "0"]
+SPLIT = ((["resnet18", *PLAIN], 1e-5, 1e-2), (["resnet50", *PLAIN], 1e-4, 5e-2), (["gpt-mini"], 1e-5, 1e-3),
+         (["lstm-lm"], 1e-5, 1e-3), (["resnet50", "--compute", "bf16", *PLAIN], 1e-2, 1e-1),
+         (["gpt-mini", "--compute", "bf16"], 1e-2, 5e-2))
+
+
+def least_budget(program, model):
+    call = [*program.split(), "plan", *model, "--device", "cuda", "--json", "-"]
+    done = subprocess.run(call, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(call)}: status {done.returncode}: {done.stderr.strip()[-500:]}")
+    return json.loads(done.stdout.splitlines()[-1])["min_budget_bytes"]
+
+
+def split(program):
+    good, beside = True, ["--host-ram", "8GiB"]
+    for model, first, later in SPLIT:
+        parts = [*model, "--split", "4"]
+        whole, kept = train(program, model, "cuda", 20)
+        (rows, summary), (_, again) = (train(program, parts, "cuda", 20) for _ in range(2))
+        budget = least_budget(program, [*parts, *beside]) * 11 // 10
+        below, small = train(program, [*parts, *beside, "--budget", str(budget)], "cuda", 20)
+        off = distance(rows, whole)
+        same = summary["weights_hash"] == again["weights_hash"] == small["weights_hash"]
+        ok = same and off[0] <= first and max(off) <= later and small["violations"] == 0 and small["peak_bytes"] <= budget
+        good = good and ok
+        print(f"{'ok  ' if ok else 'BAD '} {' '.join(parts)}: loss {rows[-1]['loss']:.6f} (whole {whole[-1]['loss']:.6f}), off by "
+              f"{off[0]:.1e} at first, {max(off):.1e} at most; {median_ms(rows):.2f} ms, peak {summary['peak_bytes'] / 2**20:.0f} MiB "
+              f"(whole {median_ms(whole):.2f} ms, {kept['peak_bytes'] / 2**20:.0f} MiB); below {budget / 2**20:.0f} MiB "
+              f"{median_ms(below):.2f} ms, {small['violations']} violations; {'the same' if same else 'NOT THE SAME'} three times",
+              flush=True)
+    return split_auto(program, ["resnet18", *PLAIN]) and good
+
+
+def split_auto(program, model):
+    budget = least_budget(program, [*model, "--split", "4"])
+    summary = train(program, [*model, "--split", "auto", "--budget", str(budget)], "cuda", 5)[1]
+    ok = 1 < summary["split"] <= 4 and summary["violations"] == 0
+    print(f"{'ok  ' if ok else 'BAD '} {' '.join(model)} --split auto --budget {budget}: {summary['split']} parts, peak "
+          f"{summary['peak_bytes'] / 2**20:.0f} MiB", flush=True)
+    return ok
 
 
 # The copies take less than the calls in the first; in the others they are what takes time.
@@ -297,7 +343,7 @@ def main():
     if what == "--times":
         times(program)
         return 0
-    parts = {"--rows": rows_of_table, "--spill": spill, "--levels": levels, "--overlap": overlap, "--faults": faults}
+    parts = {"--rows": rows_of_table, "--spill": spill, "--split": split, "--levels": levels, "--overlap": overlap, "--faults": faults}
     if what in parts:
         return 0 if parts[what](program) else 1
     steps = int(rest[1]) if rest[:1] == ["--steps"] else 20

@@ -195,6 +195,56 @@ TEST(Bf16, BatchNorm) {
   }
 }
 
+// Of parts of a batch.
+TEST(Bf16, Moments) {
+  for (const std::int64_t c : {8, 16, 64, 72, 264}) {
+    const TensorType large = f32({5, 9, 9, c});
+    const TensorType channels = f32({c});
+    check({.op = "moments", .inputs = {large}, .tolerance = 1.0 / 64, .flows = {0, 1}}, true);
+    for (const std::optional<std::size_t> absent : {std::optional<std::size_t>{}, {2}, {3}, {4}}) {
+      check({.op = "moments_grad",
+             .inputs = {large, channels, channels, channels, large},
+             .tolerance = 1.0 / 32,
+             .absent = absent,
+             .flows = {}},
+            true);
+    }
+  }
+}
+
+// Added to a sum of f32, where that lies.
+TEST(Bf16, WeightsGradientsAreAdded) {
+  for (const std::int64_t transposed : {0, 1}) {
+    check({.op = "linear_add_weight",
+           .inputs = {f32({40, 24}), f32({40, 48}), f32(transposed != 0 ? Shape{24, 48} : Shape{48, 24})},
+           .attrs = {{"transposed", transposed}},
+           .flows = {}},
+          false);
+  }
+  const auto attrs = [](std::int64_t kernel, std::int64_t pad) -> Attrs {
+    return {{"kernel", Ints{kernel, kernel}},
+            {"strides", Ints{1, 1}},
+            {"pads", Ints{pad, pad, pad, pad}},
+            {"dilations", Ints{1, 1}}};
+  };
+  for (const std::optional<std::size_t> absent : {std::optional<std::size_t>{}, {2}}) {
+    check({.op = "conv_add_weight",
+           .inputs = {f32({2, 9, 9, 16}), f32({2, 9, 9, 24}), f32({24, 3, 3, 16})},
+           .attrs = attrs(3, 1),
+           .tolerance = 1.0 / 32,
+           .absent = absent,
+           .flows = {}},
+          false);
+    check({.op = "conv_add_weight",
+           .inputs = {f32({2, 7, 7, 16}), f32({2, 7, 7, 32}), f32({32, 1, 1, 16})},
+           .attrs = attrs(1, 0),
+           .tolerance = 1.0 / 32,
+           .absent = absent,
+           .flows = {}},
+          false);
+  }
+}
+
 TEST(Bf16, MaxPool) {
   for (const std::int64_t c : {12, 16}) {  // one by one, eight by eight
     for (const std::int64_t stride : {1, 2, 3}) {

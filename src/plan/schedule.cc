@@ -11,6 +11,11 @@
 namespace neap {
 namespace {
 
+// One bit each; outputs behind them are always wanted.
+bool is_optional(const OpDef& op, std::size_t output) {
+  return output < 32 && (op.optional_outputs >> output & 1U) != 0;
+}
+
 // Calls refer to instances only, so the order can still change after the sweep; ticks are counted last.
 class Scheduler {
  public:
@@ -141,10 +146,10 @@ class Scheduler {
       }
     }
     for (Call& call : out_.calls) {
-      const std::uint32_t optional = graph_.at(call.node).op->optional_outputs;
+      const OpDef& op = *graph_.at(call.node).op;
       for (std::size_t o = 0; o < call.outputs.size(); ++o) {
         const std::int32_t i = call.outputs[o];
-        if ((optional >> o & 1U) == 0 || is_read[static_cast<std::size_t>(i)]) continue;
+        if (!is_optional(op, o) || is_read[static_cast<std::size_t>(i)]) continue;
         const TensorId id = graph_.at(call.node).outputs[o];
         const bool is_last = out_.current[id.index] == i;
         if (is_last && wanted_late[id.index]) continue;
@@ -223,10 +228,9 @@ class Scheduler {
     for (const TensorId input : node.inputs) call.inputs.push_back(input ? need(root(input)) : kAbsent);
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       const TensorId output = node.outputs[i];
-      const bool is_optional = (node.op->optional_outputs >> i & 1U) != 0;
       // What was kept is not overwritten: a second run writes it nowhere, or into a scratch of one tick.
       const bool was_kept = again && out_.current[output.index] != kAbsent;
-      if (is_optional && (was_kept || !wanted_[output.index])) {
+      if (is_optional(*node.op, i) && (was_kept || !wanted_[output.index])) {
         call.outputs.push_back(kAbsent);
         continue;
       }

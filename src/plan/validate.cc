@@ -418,7 +418,7 @@ class Checker {
   void write_outputs(Tick t, const Instruction& in, const Node& node) {
     for (std::size_t i = 0; i < node.outputs.size() && !error_; ++i) {
       const Tensor& tensor = graph_.at(node.outputs[i]);
-      const bool is_optional = (node.op->optional_outputs >> i & 1U) != 0;
+      const bool is_optional = i < 32 && (node.op->optional_outputs >> i & 1U) != 0;  // one bit each
       if (!in.outputs[i].block) {
         if (!is_optional) fail("'{}' has nowhere to write '{}'", node.name, tensor.name);
         continue;

@@ -11,7 +11,6 @@
 #include "neap/error.h"
 #include "optimize/optimization.h"
 #include "optimize/prune.h"
-#include "split/blocks.h"
 #include "split/split.h"
 #include "split/sums.h"
 #include "train/carried.h"
@@ -65,17 +64,6 @@ void refuse_batch_norm(const Graph& forward) {
   }
 }
 
-// Merging them has kernels for the CPU only.
-void refuse_merged_statistics(const Graph& forward) {
-  for (const Node& node : forward.nodes) {
-    if (!sees_whole_batch(node)) continue;
-    throw UserError(
-        fmt::format("--split: batch norm ('{}') is cut into parts on the CPU only; leave out --device cuda, "
-                    "or freeze its statistics with --bn frozen",
-                    node.layer));
-  }
-}
-
 }  // namespace
 
 ModelSpec make_spec(std::shared_ptr<const Model> model, const TrainOptions& options) {
@@ -126,7 +114,6 @@ Graph build_training(const ModelSpec& spec, const TrainOptions& options, const V
   const bool is_joined = spec.is_bf16 && options.optimize != "off";
   const bool has_epilogues = is_joined && options.device == "cuda";
   if (is_joined) forward = with_tiled_loss(forward);
-  if (spec.split > 1 && options.device == "cuda") refuse_merged_statistics(forward);
   forward = split_batch(forward, spec.split);
   if (has_epilogues) forward = with_gelu_layers(forward);
   freeze(forward, options.freeze);
@@ -140,9 +127,9 @@ Graph build_training(const ModelSpec& spec, const TrainOptions& options, const V
   append_updates(g, differentiate(g, loss, trained), options.optimizer, spec.parts);
   if (!pruned.empty()) append_pruning(g, pruned, *pruning, spec.parts);
   Graph out = g.take();
-  if (spec.split > 1 && options.device != "cuda" && !spec.is_bf16) out = with_sums_in_place(out);
-  verify(out);
   if (has_epilogues) out = with_gelu_gradients(out);
+  if (spec.split > 1 && (options.device == "cuda" || !spec.is_bf16)) out = with_sums_in_place(out);
+  verify(out);
   if (spec.is_bf16) return with_bf16(out);
   return optimize(std::move(out), passes);
 }

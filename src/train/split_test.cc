@@ -3,14 +3,18 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
 
 #include "core/file_testing.h"
 #include "core/random.h"
+#include "graph/op.h"
 #include "neap/builtin_models.h"
 #include "neap/error.h"
 #include "neap/layers.h"
 #include "neap/recurrent.h"
 #include "neap/train.h"
+#include "ops/kernel.h"
+#include "train/model_spec.h"
 #include "train/parts.h"
 #include "train/resume_testing.h"
 
@@ -175,6 +179,42 @@ TEST(SplitTraining, AdviceNamesTheParts) {
   std::string all;
   for (const std::string& line : advise(model, options, plan_training(model, options))) all += line + "\n";
   EXPECT_NE(all.find("(--split 2)"), std::string::npos) << all;
+}
+
+bool has_kernel_on_cuda(const Node& node) {
+  for (std::size_t k = 0; k < node.op->kernel_count; ++k) {
+    if (node.op->kernels[k].device == DeviceKind::kCuda) return true;
+  }
+  return false;
+}
+
+std::map<std::string, int> ops_on_cuda(const TrainOptions& options) {
+  const Graph graph = build_training(make_spec(open_builtin_model(options.model), options), options);
+  std::map<std::string, int> count;
+  for (const Node& node : graph.nodes) {
+    ++count[std::string(node.op->name)];
+    const bool is_view = node.op->view_offset != nullptr && node.op->view_offset(call_of(graph, node)).has_value();
+    EXPECT_TRUE(is_view || has_kernel_on_cuda(node)) << options.model << ": " << node.op->name;
+  }
+  return count;
+}
+
+// Needs no GPU: what a GPU would be given, op by op.
+TEST(SplitTraining, AGpuHasKernelsForIt) {
+  for (const std::string compute : {"f32", "bf16"}) {
+    for (const std::int64_t split : {1, 4}) {
+      for (const Case& c : kCases) {
+        TrainOptions options = options_for(c, split);
+        options.device = "cuda";
+        options.compute = compute;
+        auto count = ops_on_cuda(options);
+        if (split == 1 || std::string_view(c.model) != "resnet20") continue;
+        EXPECT_GT(count["merge_moments"], 0) << compute;
+        EXPECT_EQ(count["batch_stats"], 0) << compute;
+        EXPECT_GT(count["conv_add_weight"], 0) << compute;
+      }
+    }
+  }
 }
 
 // What a step needs beyond its state, with every means and with recomputation alone.

@@ -1,27 +1,12 @@
 // Batch norm of bf16, eight channels a thread: the formulas of batch_norm_cuda.cu. A mask's byte is one thread's.
 #include "ops/batch_norm/batch_norm.h"
+#include "ops/batch_norm/columns_bf16.cuh"
 #include "ops/cuda_kernel.h"
-#include "ops/reduce/columns8.cuh"
 
 namespace neap::ops {
 namespace {
 
 bool has(const Attrs& attrs, const char* name) { return attrs.integer(name, 0) != 0; }
-
-struct StatsTerm {
-  const Bf16* x;
-  std::int64_t c;
-  __device__ auto at(std::int64_t column) const {
-    return [*this, column](std::int64_t row, float(&sums)[2][kVector]) {
-      float v[kVector];
-      load8(x + row * c + column, v);
-      for (int i = 0; i < kVector; ++i) {
-        sums[0][i] += v[i];
-        sums[1][i] = fmaf(v[i], v[i], sums[1][i]);
-      }
-    };
-  }
-};
 
 struct StatsFinish {
   double rows, epsilon;
@@ -34,11 +19,6 @@ struct StatsFinish {
     if (var != nullptr) var[column] = static_cast<float>(spread);
   }
 };
-
-__device__ uint4 load_raw(const Bf16* p) { return *reinterpret_cast<const uint4*>(p); }
-__device__ void widen_raw(const uint4& raw, float (&v)[kVector]) { load8(reinterpret_cast<const Bf16*>(&raw), v); }
-
-constexpr int kBatch = 4;  // rows that a thread has read before it writes any: what it writes may lie in their place
 
 struct Apply {
   ColumnParts8 s;
@@ -252,7 +232,7 @@ Prepared batch_stats_bf16_cuda(const OpCall& call) {
   return cuda_kernel(
       [s = parts, epsilon = call.attrs.real("epsilon", 1e-5)](const Buffers& b, cudaStream_t stream) {
         sum_columns8<2>(
-            "batch_stats", s, b.workspace, stream, StatsTerm{b.in<Bf16>(0), s.c},
+            "batch_stats", s, b.workspace, stream, SquaresTerm{b.in<Bf16>(0), s.c},
             StatsFinish{static_cast<double>(s.rows), epsilon, b.out<float>(0), b.out<float>(1), b.out<float>(2)});
       },
       parts.bytes(2));

@@ -52,9 +52,6 @@ Types infer_merge(const OpCall& call) {
   return {call.in(0), call.in(0), call.in(0)};
 }
 
-// Inputs of merge_moments_grad.
-enum MergeGradInput : std::uint8_t { kDMean, kDRstd, kWholeMean, kWholeRstd, kFirstMean };
-
 Types infer_merge_grad(const OpCall& call) {
   if (call.inputs.size() <= kFirstMean) throw UserError("takes the mean of each part");
   for (std::size_t i = kWholeMean; i < call.inputs.size(); ++i) call.in(i);
@@ -214,11 +211,19 @@ Prepared stats_grad(const OpCall& call) {
 
 double flops(const OpCall& call) { return 4.0 * static_cast<double>(call.in(0).elements()); }
 
-constexpr KernelEntry kMoments[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
-constexpr KernelEntry kMomentsGrad[] = {{"simd", DeviceKind::kCpu, simd_grad}, {"ref", DeviceKind::kCpu, ref_grad}};
-constexpr KernelEntry kMerge[] = {{"ref", DeviceKind::kCpu, merge}};
-constexpr KernelEntry kMergeGrad[] = {{"ref", DeviceKind::kCpu, merge_grad}};
-constexpr KernelEntry kStatsGrad[] = {{"ref", DeviceKind::kCpu, stats_grad}};
+constexpr KernelEntry kMoments[] = {{"cuda-bf16", DeviceKind::kCuda, moments_bf16_cuda, true},
+                                    {"cuda", DeviceKind::kCuda, moments_cuda},
+                                    {"simd", DeviceKind::kCpu, simd},
+                                    {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kMomentsGrad[] = {{"cuda-bf16", DeviceKind::kCuda, moments_grad_bf16_cuda, true},
+                                        {"cuda", DeviceKind::kCuda, moments_grad_cuda},
+                                        {"simd", DeviceKind::kCpu, simd_grad},
+                                        {"ref", DeviceKind::kCpu, ref_grad}};
+constexpr KernelEntry kMerge[] = {{"cuda", DeviceKind::kCuda, merge_moments_cuda}, {"ref", DeviceKind::kCpu, merge}};
+constexpr KernelEntry kMergeGrad[] = {{"cuda", DeviceKind::kCuda, merge_moments_grad_cuda},
+                                      {"ref", DeviceKind::kCpu, merge_grad}};
+constexpr KernelEntry kStatsGrad[] = {{"cuda", DeviceKind::kCuda, batch_norm_stats_grad_cuda},
+                                      {"ref", DeviceKind::kCpu, stats_grad}};
 constexpr InOut kGradInPlace[] = {{4, 0}, {0, 0}};
 
 }  // namespace

@@ -24,6 +24,34 @@ TEST(Moments, KernelsAgree) {
   }
 }
 
+OpCase merge_case(std::int64_t parts, std::int64_t channels) {
+  return {.op = "merge_moments",
+          .inputs = std::vector<TensorType>(static_cast<std::size_t>(2 * parts), f32({channels})),
+          .attrs = {{"rows", std::int64_t{6}}},
+          .low = 0.5,
+          .high = 1.5};
+}
+
+// Of one part, of a few, and of more than a GPU's launch takes addresses.
+TEST(Moments, MergesAgree) {
+  for (const std::int64_t parts : {1, 4, 64, 65, 150}) {
+    for (const std::int64_t channels : {3, 200}) {
+      check_kernels(merge_case(parts, channels));
+      OpCase grad{.op = "merge_moments_grad",
+                  .inputs = std::vector<TensorType>(static_cast<std::size_t>(4 + parts), f32({channels})),
+                  .attrs = {{"rows", std::int64_t{6}}}};
+      check_kernels(grad);
+      grad.absent = {0};
+      check_kernels(grad);
+      grad.absent = {1};
+      check_kernels(grad);
+    }
+  }
+  const TensorType channels = f32({130});
+  check_kernels(
+      {.op = "batch_norm_stats_grad", .inputs = {channels, channels, channels, channels}, .low = 0.5, .high = 1.5});
+}
+
 TEST(Moments, GradientsAreRight) {
   check_gradient({.op = "moments", .inputs = {f32({6, 5})}, .flows = {0, 1}});
   check_gradient({.op = "moments", .inputs = {f32({2, 3, 4})}, .flows = {1}});

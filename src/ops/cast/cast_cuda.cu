@@ -1,5 +1,6 @@
 // f32 to bf16 and back, as a cast and around kernels that know f32 alone.
 #include "device/cuda/map.cuh"
+#include "ops/adding_cuda.h"
 #include "ops/cast/cast.h"
 #include "ops/convert_kernel.h"
 #include "ops/cuda_kernel.h"
@@ -9,6 +10,10 @@ namespace {
 
 struct Same {
   __device__ float operator()(float x) const { return x; }
+};
+
+struct Added {
+  __device__ float operator()(float a, float b) const { return a + b; }
 };
 
 }  // namespace
@@ -22,6 +27,12 @@ void narrow_cuda(const float* from, std::byte* to, std::int64_t n, Stream& strea
 }
 
 namespace ops {
+
+void add_widened_cuda(const float* sum, const std::byte* more, float* out, std::int64_t n, cudaStream_t stream) {
+  const auto* narrow = reinterpret_cast<const Bf16*>(more);
+  if (sum == nullptr) return map1("widen", n, out, narrow, Same(), stream);
+  map2("add_widened", n, out, sum, narrow, Added(), stream);
+}
 
 Prepared cast_cuda(const OpCall& call) {
   const DType from = call.in(0).dtype;

@@ -52,4 +52,9 @@ void conv_data_ref(const ConvShape& s, const float* dy, const float* w, const fl
 [[gnu::weak]] Prepared conv_weight_cuda(const ConvShape& s);
 [[gnu::weak]] Prepared conv_data_cuda(const ConvShape& s);
 
+// dw from x and dy, added to a third input where there is one; dw may lie in its place.
+[[gnu::weak]] Prepared conv_add_weight_product(const ConvShape& s, bool with_sum);
+[[gnu::weak]] Prepared conv_add_weight_cudnn(const ConvShape& s, bool with_sum);
+[[gnu::weak]] Prepared conv_add_weight_cuda(const ConvShape& s);
+
 }  // namespace neap::ops

@@ -25,6 +25,27 @@ ConvShape shape_of(const OpCall& call) {
   return conv_shape(call.shape(0), call.outputs[0].shape, call.shape(1), call.attrs);
 }
 
+// x and dy are both f32 or both bf16; the sum is f32.
+ConvShape typed_shape(const OpCall& call) {
+  ConvShape s = shape_of(call);
+  s.type = call.in(0).dtype;
+  return s;
+}
+bool is_mixture(const OpCall& call) { return call.in(0).dtype != call.in(1).dtype; }
+constexpr const char* kMixture = "a mixture of types";
+
+Prepared product(const OpCall& call) {
+  if (is_mixture(call)) return Declined{kMixture};
+  return conv_add_weight_product != nullptr ? conv_add_weight_product(typed_shape(call), call.has(2)) : not_linked();
+}
+Prepared cudnn(const OpCall& call) {
+  if (is_mixture(call)) return Declined{kMixture};
+  return conv_add_weight_cudnn != nullptr ? conv_add_weight_cudnn(typed_shape(call), call.has(2)) : not_linked();
+}
+Prepared cuda(const OpCall& call) {
+  return conv_add_weight_cuda != nullptr ? conv_add_weight_cuda(shape_of(call)) : not_linked();
+}
+
 Prepared simd(const OpCall& call) { return conv_add_weight_windows(shape_of(call), call.has(2)); }
 
 Prepared ref(const OpCall& call) {
@@ -40,7 +61,11 @@ Prepared ref(const OpCall& call) {
 
 double flops(const OpCall& call) { return shape_of(call).flops(); }
 
-constexpr KernelEntry kKernels[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kKernels[] = {{"cublaslt", DeviceKind::kCuda, product, true},
+                                    {"cudnn", DeviceKind::kCuda, cudnn, true},
+                                    {"cuda", DeviceKind::kCuda, cuda},
+                                    {"simd", DeviceKind::kCpu, simd},
+                                    {"ref", DeviceKind::kCpu, ref}};
 constexpr InOut kInPlace[] = {{2, 0}};
 
 }  // namespace

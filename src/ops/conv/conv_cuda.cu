@@ -89,7 +89,8 @@ void run_data(const ConvShape& s, const float* dy, const float* weight, float* d
 }
 
 // A block a number of the weight: its threads share the output positions.
-__global__ void weight_kernel(const __grid_constant__ ConvShape s, const float* x, const float* dy, float* dw) {
+__global__ void weight_kernel(const __grid_constant__ ConvShape s, const float* x, const float* dy, const float* start,
+                              float* dw) {
   __shared__ double scratch[kThreads / 32];
   const std::int64_t cg = s.c / s.groups;
   const std::int64_t og = s.o / s.groups;
@@ -107,8 +108,18 @@ __global__ void weight_kernel(const __grid_constant__ ConvShape s, const float* 
       sum += static_cast<double>(x[(((o.n * s.d + d) * s.h + h) * s.w + w) * s.c + channel]) * dy[p * s.o + k.n];
     }
     sum = block_reduce(sum, Sum(), scratch);
-    if (threadIdx.x == 0) dw[e] = static_cast<float>(sum);
+    if (threadIdx.x == 0) dw[e] = start != nullptr ? start[e] + static_cast<float>(sum) : static_cast<float>(sum);
   }
+}
+
+// dw = what x and dy make [+ start], which may be null, or `dw` itself.
+void run_weight(const ConvShape& s, const float* x, const float* dy, const float* start, float* dw,
+                cudaStream_t stream) {
+  const std::int64_t numbers = s.o * s.window.d.kernel * s.window.h.kernel * s.window.w.kernel * (s.c / s.groups);
+  if (numbers == 0) return;
+  const auto blocks = static_cast<unsigned>(numbers < kMostBlocks ? numbers : kMostBlocks);
+  weight_kernel<<<blocks, kThreads, 0, stream>>>(s, x, dy, start, dw);
+  check_launch("conv_grad_weight");
 }
 
 }  // namespace
@@ -123,15 +134,17 @@ Prepared conv_weight_cuda(const ConvShape& shape) {
   const ColumnParts columns(shape.n * shape.od * shape.oh * shape.ow, shape.o);
   return cuda_kernel(
       [s = shape, columns](const Buffers& b, cudaStream_t stream) {
-        const std::int64_t numbers = s.o * s.window.d.kernel * s.window.h.kernel * s.window.w.kernel * (s.c / s.groups);
-        if (numbers == 0) return;
-        const auto blocks = static_cast<unsigned>(numbers < kMostBlocks ? numbers : kMostBlocks);
-        weight_kernel<<<blocks, kThreads, 0, stream>>>(s, b.in<float>(0), b.in<float>(1), b.out<float>(0));
-        check_launch("conv_grad_weight");
+        run_weight(s, b.in<float>(0), b.in<float>(1), nullptr, b.out<float>(0), stream);
         auto* bias = wanted_out<float>(b, 1);
         if (bias != nullptr) column_sums_cuda(columns, b.in<float>(1), nullptr, bias, b.workspace, stream);
       },
       columns.bytes(1));
+}
+
+Prepared conv_add_weight_cuda(const ConvShape& shape) {
+  return cuda_kernel([s = shape](const Buffers& b, cudaStream_t stream) {
+    run_weight(s, b.in<float>(0), b.in<float>(1), b.in<float>(2), b.out<float>(0), stream);
+  });
 }
 
 Prepared conv_data_cuda(const ConvShape& shape) {

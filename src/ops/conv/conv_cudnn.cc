@@ -5,6 +5,7 @@
 
 #include "core/bytes.h"
 #include "neap/error.h"
+#include "ops/adding_cuda.h"
 #include "ops/conv/conv.h"
 #include "ops/convert_kernel.h"
 #include "ops/cuda_kernel.h"
@@ -111,31 +112,65 @@ class ForwardConv final : public CudnnConv {
   bool bias_;
 };
 
-class WeightConv final : public CudnnConv {
+// Of bf16 the library makes dw in bf16, too: behind its own workspace.
+class FilterConv : public CudnnConv {
  public:
-  WeightConv(const ConvShape& s, int algorithm, std::size_t workspace)
-      : CudnnConv(s, algorithm, workspace), columns_(s.n * s.oh * s.ow, s.o) {
-    if (s.type == DType::kBF16) narrow_ = s.o * s.window.h.kernel * s.window.w.kernel * (s.c / s.groups);
-  }
+  FilterConv(const ConvShape& s, int algorithm, std::size_t workspace)
+      : CudnnConv(s, algorithm, workspace),
+        elements_(s.o * s.window.h.kernel * s.window.w.kernel * (s.c / s.groups)),
+        is_narrow_(s.type == DType::kBF16) {}
   std::int64_t workspace_bytes() const override {
-    if (narrow_ > 0) return align_up(CudnnConv::workspace_bytes(), 256) + byte_size(DType::kBF16, narrow_);
-    return std::max(CudnnConv::workspace_bytes(), columns_.bytes(1));
+    if (!is_narrow_) return CudnnConv::workspace_bytes();
+    return align_up(CudnnConv::workspace_bytes(), 256) + byte_size(DType::kBF16, elements_);
   }
-  void launch(const Buffers& b, Stream& stream) override {
-    std::byte* dw = narrow_ > 0 ? b.workspace + align_up(CudnnConv::workspace_bytes(), 256) : b.outputs[0];
+
+ protected:
+  // Where dw is made; with `adds`, added to what is there.
+  std::byte* make(const Buffers& b, bool adds) const {
+    std::byte* dw = is_narrow_ ? b.workspace + align_up(CudnnConv::workspace_bytes(), 256) : b.outputs[0];
     check(cudnnConvolutionBackwardFilter(CudaContext::get().cudnn(), &kOne, d_.x.get(), b.inputs[0], d_.y.get(),
                                          b.inputs[1], d_.conv.get(),
                                          static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm_), b.workspace,
-                                         workspace_, &kZero, d_.w.get(), dw),
+                                         workspace_, adds ? &kOne : &kZero, d_.w.get(), dw),
           "cudnnConvolutionBackwardFilter");
-    if (narrow_ > 0) return widen_cuda(dw, b.out<float>(0), narrow_, stream);
+    return dw;
+  }
+  std::int64_t elements_;  // of dw
+  bool is_narrow_;
+};
+
+class WeightConv final : public FilterConv {
+ public:
+  WeightConv(const ConvShape& s, int algorithm, std::size_t workspace)
+      : FilterConv(s, algorithm, workspace), columns_(s.n * s.oh * s.ow, s.o) {}
+  std::int64_t workspace_bytes() const override {
+    return is_narrow_ ? FilterConv::workspace_bytes() : std::max(FilterConv::workspace_bytes(), columns_.bytes(1));
+  }
+  void launch(const Buffers& b, Stream& stream) override {
+    const std::byte* dw = make(b, false);
+    if (is_narrow_) return widen_cuda(dw, b.out<float>(0), elements_, stream);
     auto* bias = wanted_out<float>(b, 1);
     if (bias != nullptr) column_sums_cuda(columns_, b.in<float>(1), nullptr, bias, b.workspace, handle_of(stream));
   }
 
  private:
   ColumnParts columns_;
-  std::int64_t narrow_ = 0;  // elements of dw that the library makes in bf16
+};
+
+class AddWeightConv final : public FilterConv {
+ public:
+  AddWeightConv(const ConvShape& s, bool with_sum, int algorithm, std::size_t workspace)
+      : FilterConv(s, algorithm, workspace), with_sum_(with_sum) {}
+  void launch(const Buffers& b, Stream& stream) override {
+    if (is_narrow_) {
+      return add_widened_cuda(b.in<float>(2), make(b, false), b.out<float>(0), elements_, handle_of(stream));
+    }
+    if (with_sum_) start_from_cuda(b.in<float>(2), b.out<float>(0), elements_, handle_of(stream));
+    make(b, with_sum_);
+  }
+
+ private:
+  bool with_sum_;
 };
 
 class DataConv final : public CudnnConv {
@@ -175,7 +210,11 @@ Prepared conv_forward_cudnn(const ConvShape& s, bool with_bias) {
   return std::make_unique<ForwardConv>(s, with_bias, chosen->algo, chosen->memory);
 }
 
-Prepared conv_weight_cudnn(const ConvShape& s) {
+namespace {
+
+// make(algorithm, workspace) with the one for the gradient of a weight.
+template <class Make>
+Prepared with_weight_algorithm(const ConvShape& s, const Make& make) {
   if (const char* why = reason_against(s)) return Declined{why};
   const Descriptors d(s);
   cudnnConvolutionBwdFilterAlgoPerf_t found[kCandidates];
@@ -184,7 +223,20 @@ Prepared conv_weight_cudnn(const ConvShape& s) {
       CudaContext::get().cudnn(), d.x.get(), d.y.get(), d.conv.get(), d.w.get(), kCandidates, &count, found);
   const auto* chosen = status == CUDNN_STATUS_SUCCESS ? first_usable(found, count, s.type) : nullptr;
   if (chosen == nullptr) return Declined{kNone};
-  return std::make_unique<WeightConv>(s, chosen->algo, chosen->memory);
+  return make(chosen->algo, chosen->memory);
+}
+
+}  // namespace
+
+Prepared conv_weight_cudnn(const ConvShape& s) {
+  return with_weight_algorithm(
+      s, [&](int algorithm, std::size_t workspace) { return std::make_unique<WeightConv>(s, algorithm, workspace); });
+}
+
+Prepared conv_add_weight_cudnn(const ConvShape& s, bool with_sum) {
+  return with_weight_algorithm(s, [&](int algorithm, std::size_t workspace) {
+    return std::make_unique<AddWeightConv>(s, with_sum, algorithm, workspace);
+  });
 }
 
 Prepared conv_data_cudnn(const ConvShape& s) {

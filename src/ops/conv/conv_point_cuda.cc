@@ -16,6 +16,22 @@ std::int64_t rows_of(const ConvShape& s) { return s.n * s.d * s.h * s.w; }
 
 constexpr const char* kReason = "not of single pixels";
 
+const char* reason_against_weight(const ConvShape& s) {
+  if (!is_product(s)) return kReason;
+  return s.type == DType::kBF16 && s.o % 8 != 0 ? "bf16 needs a multiple of 8 channels" : nullptr;
+}
+
+// dw [o, c] = dy^T x
+CudaProductShape weight_shape(const ConvShape& s) {
+  const std::int64_t rows = rows_of(s);
+  return {.m = s.o,
+          .n = s.c,
+          .k = rows,
+          .a = dense_matrix(s.o, rows, true),
+          .b = dense_matrix(rows, s.c, false),
+          .in = s.type};
+}
+
 }  // namespace
 
 // y [rows, o] = x [rows, c] w^T
@@ -31,18 +47,16 @@ Prepared conv_forward_product(const ConvShape& s, bool with_bias) {
                          .out = s.type});
 }
 
-// dw [o, c] = dy^T x
 Prepared conv_weight_product(const ConvShape& s) {
-  if (!is_product(s)) return Declined{kReason};
-  const std::int64_t rows = rows_of(s);
-  if (s.type == DType::kBF16 && s.o % 8 != 0) return Declined{"bf16 needs a multiple of 8 channels"};
-  const CudaProductShape shape = {.m = s.o,
-                                  .n = s.c,
-                                  .k = rows,
-                                  .a = dense_matrix(s.o, rows, true),
-                                  .b = dense_matrix(rows, s.c, false),
-                                  .in = s.type};
-  return weight_product_kernel(shape, 1, s.o);
+  if (const char* why = reason_against_weight(s)) return Declined{why};
+  return weight_product_kernel(weight_shape(s), 1, s.o);
+}
+
+Prepared conv_add_weight_product(const ConvShape& s, bool with_sum) {
+  if (const char* why = reason_against_weight(s)) return Declined{why};
+  CudaProductShape shape = weight_shape(s);
+  shape.adds = with_sum;
+  return adding_product_kernel(shape, 1);
 }
 
 // dx [rows, c] = dy [rows, o] w

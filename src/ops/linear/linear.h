@@ -20,6 +20,7 @@ LinearShape linear_grad_shape(const OpCall& call);
 [[gnu::weak]] Prepared linear_onednn(const OpCall& call);
 [[gnu::weak]] Prepared linear_cuda(const OpCall& call);
 [[gnu::weak]] Prepared linear_grad_cuda(const OpCall& call);
+[[gnu::weak]] Prepared linear_add_cuda(const OpCall& call);
 Prepared linear_own(const OpCall& call);
 Prepared linear_ref(const OpCall& call);
 [[gnu::weak]] Prepared linear_grad_onednn(const OpCall& call);

@@ -58,7 +58,9 @@ double flops(const OpCall& call) {
   return 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.in) * static_cast<double>(s.out);
 }
 
-constexpr KernelEntry kKernels[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kKernels[] = {{"cublaslt", DeviceKind::kCuda, linear_add_cuda, true},
+                                    {"simd", DeviceKind::kCpu, simd},
+                                    {"ref", DeviceKind::kCpu, ref}};
 constexpr InOut kInPlace[] = {{2, 0}};
 
 }  // namespace

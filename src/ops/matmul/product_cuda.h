@@ -66,4 +66,7 @@ Prepared product_kernel(const CudaProductShape& shape);
 // one, output 1 = the sums of dy's columns, of which it has `columns`. Either may not be wanted.
 Prepared weight_product_kernel(const CudaProductShape& shape, std::size_t left, std::int64_t columns);
 
+// The same without a bias, added to input 2 where `shape` says so; output 0 may lie in its place.
+Prepared adding_product_kernel(const CudaProductShape& shape, std::size_t left);
+
 }  // namespace neap::ops
