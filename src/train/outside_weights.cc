@@ -19,8 +19,10 @@ Plan OutsideWeights::smallest() const {
 }
 
 WeightPlan OutsideWeights::plan_for(std::int64_t budget) const {
+  std::int64_t bytes = 0;
+  for (const Tensor& t : program_.graph.tensors) bytes += is_state(t.role) ? t.type.bytes() : 0;
   Link link = guessed_link(options_, device_.kind());
-  link.read_bytes_per_ms = read_bytes_per_ms(device_, options_, link.read_bytes_per_ms);
+  link.read_bytes_per_ms = read_bytes_per_ms(device_, options_, bytes, link.read_bytes_per_ms);
   const PlanningProblem problem{.graph = program_.graph, .costs = costs_, .link = link};
   auto found = WeightSearch(problem).fastest(budget);
   require(found.has_value(), "a budget that is no smaller than the minimum has a plan");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "core/bytes.h"
 #include "graph/op.h"
@@ -42,15 +43,20 @@ std::unique_ptr<SpillStore> make_store(const Device& device, const std::vector<s
   return (device.kind() == DeviceKind::kCuda ? make_cuda_spill_store : spill_store_maker())(slots, options);
 }
 
-double read_bytes_per_ms(const Device& device, const TrainOptions& options, double guessed) {
+double read_bytes_per_ms(const Device& device, const TrainOptions& options, std::int64_t bytes, double guessed) {
   constexpr std::int64_t kTried = 8 * kMiB;
   if (device.kind() != DeviceKind::kCpu) return guessed;
-  std::vector<std::byte> bytes(static_cast<std::size_t>(kTried), std::byte{1});
-  const auto store = make_store(device, {kTried}, spill_options(options, {}, {}, {}, nullptr));
+  SpillOptions place = spill_options(options, {}, {}, {}, nullptr);
+  if (place.host_ram_bytes < bytes) place.host_ram_bytes = 0;  // the disk is what they wait for
+  std::vector<std::byte> memory(static_cast<std::size_t>(kTried + kPage), std::byte{1});
+  std::size_t room = memory.size();
+  void* first = memory.data();
+  auto* data = static_cast<std::byte*>(std::align(kPage, kTried, first, room));  // as blocks of the arena are
+  const auto store = make_store(device, {kTried}, place);
   try {
-    store->begin_write(0, bytes.data());
+    store->begin_write(0, data);
     store->wait(0);
-    store->begin_read(0, bytes.data());
+    store->begin_read(0, data);
     store->wait(0);
   } catch (const SpillLost&) {
     return guessed;  // what goes wrong is told by those who need it

@@ -18,8 +18,8 @@ SpillOptions spill_options(const TrainOptions& options, const Plan& plan, const 
 std::unique_ptr<SpillStore> make_store(const Device& device, const std::vector<std::int64_t>& slots,
                                        const SpillOptions& options);
 
-// How fast the place that the options name is read: tried out, where that takes no device.
-double read_bytes_per_ms(const Device& device, const TrainOptions& options, double guessed);
+// How fast the place that the options name for so many bytes is read: tried out, where that takes no GPU.
+double read_bytes_per_ms(const Device& device, const TrainOptions& options, std::int64_t bytes, double guessed);
 
 // Nothing that stays is changed before the last fetch is in.
 bool can_run_again(const Plan& plan, const Graph& graph);
