@@ -97,7 +97,8 @@ ModelSpec make_spec(std::shared_ptr<const Model> model, const TrainOptions& opti
                       .length = options.length,
                       .image = options.image,
                       .frozen_batch_norm = options.frozen_batch_norm,
-                      .loss = options.loss},
+                      .loss = options.loss,
+                      .padded = options.lengths == "varying"},
           .is_bf16 = options.compute == "bf16",
           .parts = options.accumulate,
           .split = options.split};
