@@ -4,14 +4,14 @@
   bench/largest_batch.py                          table on stdout, and its section in bench/RESULTS.md
   bench/largest_batch.py --only gpt-mini          one model; stdout only
 
-Neap's batch is what `neap fit` says, and then trains for a step below that budget; `--split 8` is what `neap fit` says with it, not trained here. PyTorch's is what its peak of live heap bytes
-allows (state, gradients, activations; not its libraries): measured at two batches, a straight line through them, and measured again at
+Neap's batches are what `neap fit` says, whole and with `--split auto`; each then trains for one step, whose peak must stay below the budget (minutes,
+at batches of a thousand). PyTorch's is what its peak of live heap bytes allows (state, gradients, activations; not its libraries): measured at two batches, a straight line through them, and measured again at
 the batch that this gives. Images: the layout with the lower peak.
 """
 import argparse
+import json
 import os
 import pathlib
-import re
 import sys
 import tempfile
 
@@ -52,34 +52,32 @@ class Sizes(run.Bench):
             used = self.torch_bytes(work, batch, layout)
         return batch, used
 
-    def fit(self, work, *flags):
-        """(batch, with everything stored)."""
-        text = run.call([self.neap, "fit", work.model, *flags], run.environment())
-        return int(re.search(r"largest batch\s+(\d+)", text)[1]), int(re.search(r"all stored\s+(\d+)", text)[1])
-
-    def neap_largest(self, work, spill_dir):
-        """(batch, in parts, with everything stored, bytes that a step at that batch took)."""
+    def neap_largest(self, work, spill_dir, split):
+        """What `neap fit` says, and under `peak` the bytes that a step at that batch took."""
         flags = [*work.flags, "--budget", BUDGET, "--spill-dir", spill_dir, "--optimizer", "adamw", "--threads", run.THREADS]
-        batch, stored = self.fit(work, *flags)
-        split = self.fit(work, *flags, "--split", "8")[0]
-        steps = run.call([self.neap, "train", work.model, "--batch", batch, "--steps", 1, *flags, "--json", "-"], run.environment())
-        summary = run.parse(steps)[1]
-        if summary["peak_bytes"] > BUDGET:
+        fit = json.loads(run.call([self.neap, "fit", work.model, *flags, "--split", split, "--json", "-"], run.environment()))
+        print(f"  batch {fit['largest']}, --split {fit['split']}", file=sys.stderr, flush=True)
+        size = ["--batch", fit["largest"], "--split", fit["split"], "--steps", 1]
+        summary = run.parse(run.call([self.neap, "train", work.model, *size, *flags, "--json", "-"], run.environment()))[1]
+        if summary["peak_bytes"] > BUDGET or summary["violations"] > 0:
             sys.exit(f"{work.model}: {summary['peak_bytes']} bytes, more than the budget")
-        return batch, split, stored, summary["peak_bytes"]
+        return {**fit, "peak": summary["peak_bytes"]}
 
 
 def row(sizes, work, spill_dir):
-    batch, split, stored, peak = sizes.neap_largest(work, spill_dir)
+    whole, split = (sizes.neap_largest(work, spill_dir, parts) for parts in (1, "auto"))
     peers = {layout: sizes.torch_largest(work, layout) for layout in work.time_target}
     best = max(peers, key=lambda layout: peers[layout][0])
     name = " ".join([work.model, *work.flags]).replace("--", "")
-    return [name, str(batch), f"{peak / MIB:.0f}", str(split), str(stored), best, str(peers[best][0]), f"{peers[best][1] / MIB:.0f}", f"{batch / peers[best][0]:.2f}"]
+    peer, peer_bytes = peers[best]
+    ours = [str(whole["largest"]), f"{whole['peak'] / MIB:.0f}", str(split["largest"]), str(split["split"]), f"{split['peak'] / MIB:.0f}"]
+    theirs = [best, str(peer), f"{peer_bytes / MIB:.0f}"]
+    return [name, *ours, str(whole["store_all_largest"]), *theirs, f"{whole['largest'] / peer:.2f}", f"{split['largest'] / peer:.2f}"]
 
 
 def table(cells):
-    head = ["work", "Neap's batch", "MiB", "`--split 8`", "with all stored", "PyTorch, checkpointed", "batch", "MiB", "times"]
-    lines = [head, ["---"] + ["---:"] * 4 + ["---"] + ["---:"] * 3, *cells]
+    head = ["work", "Neap's batch", "MiB", "split", "parts", "MiB", "with all stored", "PyTorch, checkpointed", "batch", "MiB", "times, unsplit", "times, split"]
+    lines = [head, ["---"] + ["---:"] * 6 + ["---"] + ["---:"] * 4, *cells]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 

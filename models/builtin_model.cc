@@ -66,6 +66,7 @@ class BuiltinModel final : public Model {
     ModelContext c = context_;
     if (request.length > 0) c.length = request.length;
     if (request.image > 0) c.image = request.image;
+    c.padded = request.padded;
     check_length(c);
     g.freeze_batch_norm(request.frozen_batch_norm.value_or(false));
     info_.build(g, c);

@@ -21,11 +21,14 @@ Sizes sizes_of(const ModelContext& c) {
 
 constexpr double kStd = 0.02;
 
-Value self_attention(Builder& g, Value x, const ModelContext& c, const Sizes& s, bool causal, double proj_std) {
+// `mask` says which keys are seen; none: all are, or with `causal` those that come before.
+Value self_attention(Builder& g, Value x, const ModelContext& c, const Sizes& s, bool causal, double proj_std,
+                     Value mask = {}) {
   const Dim batch = Dim::symbol("batch");
   const Value qkv = linear(g, "qkv", x, 3 * s.width, {.init_std = kStd});
   const Value split = g("reshape", {qkv}, {{"shape", Shape{batch, c.length, 3, s.heads, s.width / s.heads}}}, "split");
-  const Value out = g("attention", {split}, {{"causal", std::int64_t{causal}}}, "attention");
+  const Values inputs = mask ? Values{split, {}, {}, mask} : Values{split};
+  const Value out = g("attention", inputs, {{"causal", std::int64_t{causal}}}, "attention");
   const Value joined = g("reshape", {out}, {{"shape", Shape{batch, c.length, s.width}}}, "joined");
   return dropout(g, linear(g, "proj", joined, s.width, {.init_std = proj_std}), s.dropout);
 }
@@ -71,9 +74,10 @@ void build_bert(Builder& g, const ModelContext& c) {
   const Sizes s = sizes_of(c);
   Value x = embed(g, tokens, c, s.width).first;
   x = dropout(g, layer_norm(g, "ln", x, 1e-12), s.dropout);
+  const Value mask = c.padded ? g("padding_mask", {tokens, targets}, {}, "mask") : Value{};
   for (std::int64_t i = 0; i < s.layers; ++i) {
     const Builder::Scope scope(g, "blocks." + std::to_string(i));
-    x = layer_norm(g, "ln1", g("add", {x, self_attention(g, x, c, s, false, kStd)}, {}, "residual1"), 1e-12);
+    x = layer_norm(g, "ln1", g("add", {x, self_attention(g, x, c, s, false, kStd, mask)}, {}, "residual1"), 1e-12);
     x = layer_norm(g, "ln2", g("add", {x, feed_forward(g, x, s, "none", kStd)}, {}, "residual2"), 1e-12);
   }
   finish(g, linear(g, "head", x, c.classes, {.init_std = kStd}), targets);
@@ -121,6 +125,7 @@ extern const ModelInfo bert_mini = {.name = "bert-mini",
                                     .length = 128,
                                     .classes = 1024,
                                     .parameters = kBert,
+                                    .takes_padding = true,
                                     .build = build_bert};
 
 }  // namespace neap

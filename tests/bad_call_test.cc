@@ -62,7 +62,6 @@ TEST(BadCall, SchedulesAndLengths) {
   expect_refused("train mlp --budget-schedule 9:1GiB,5:1GiB", "step 5");
   expect_refused("train mlp --lengths varying", "mlp");
   expect_refused("train gpt-mini --lengths some", "--lengths");
-  expect_refused("train bert-mini --lengths varying", "padding");
   expect_refused("train gpt-mini --length-schedule 1:9999", "9999");
   expect_refused("profile gpt-mini:layers=1 --lengths varying --steps 1", "one shape");
 }

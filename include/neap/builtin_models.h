@@ -20,6 +20,7 @@ struct ModelContext {
   std::int64_t image = 0;                    // side of the image
   std::int64_t channels = 0;                 // of the image
   std::int64_t classes = 0;                  // or vocabulary
+  bool padded = false;                       // sequences may end in padding
   std::map<std::string, double> parameters;  // "hidden" -> 1024; those not given have the defaults of the model
 };
 

@@ -23,6 +23,7 @@ struct BuildRequest {
   std::int64_t image = 0;                 // side of an image; 0: the model's own
   std::optional<bool> frozen_batch_norm;  // not given: as the model says
   std::string loss;                       // "mse"; empty: the model's own
+  bool padded = false;                    // sequences may end in padding: see Model::takes_padding
 };
 
 // The bytes of a parameter or buffer, in the layout that it has outside (see Given); valid until the next call. Empty

@@ -22,6 +22,7 @@ Json to_json(const FitReport& r, const TrainOptions& o) {
           {"budget_bytes", r.budget_bytes},
           {"find", r.what},
           {"largest", r.largest},
+          {"split", r.split},
           {"min_budget_bytes", r.min_budget_bytes},
           {"next_bytes", r.next_bytes > 0 ? Json(r.next_bytes) : Json(nullptr)},
           {"store_all_largest", r.store_all_largest},
@@ -30,8 +31,8 @@ Json to_json(const FitReport& r, const TrainOptions& o) {
 }
 
 void print_people(const FitReport& r) {
-  fmt::print("largest {:<8} {}, which needs {} of {}\n", r.what, r.largest, human_bytes(r.min_budget_bytes),
-             human_bytes(r.budget_bytes));
+  fmt::print("largest {:<8} {}, which needs {} of {}{}\n", r.what, r.largest, human_bytes(r.min_budget_bytes),
+             human_bytes(r.budget_bytes), r.split > 1 ? fmt::format(", with --split {}", r.split) : "");
   if (r.next_bytes > 0) {
     fmt::print("one more         needs {}: {}\n", human_bytes(r.next_bytes), r.limit);
   } else {

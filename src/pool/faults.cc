@@ -27,10 +27,15 @@ std::shared_ptr<SpillFaults> parse_spill_faults(const std::string& text) {
   const std::size_t colon = text.find(':');
   const std::string kind = text.substr(0, colon);
   const std::string value = colon == std::string::npos ? "" : text.substr(colon + 1);
-  if (kind == "full") {
+  if (kind == "full" || kind == "bad") {
+    const bool is_full = kind == "full";
     const std::size_t at = value.find('@');
-    out->full_bytes = parse_bytes(value.substr(0, at));
-    if (at != std::string::npos) out->full_from = number_in(value.substr(at + 1), text);
+    (is_full ? out->full_bytes : out->bad_place) = parse_bytes(value.substr(0, at));
+    if (at == std::string::npos) return out;
+    const std::string when = value.substr(at + 1);
+    const std::size_t dash = is_full ? when.find('-') : std::string::npos;
+    (is_full ? out->full_from : out->bad_from) = number_in(when.substr(0, dash), text);
+    if (dash != std::string::npos) out->full_to = number_in(when.substr(dash + 1), text);
     return out;
   }
   std::int64_t* const place = kind == "fail-write"     ? &out->fail_write

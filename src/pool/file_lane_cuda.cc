@@ -17,7 +17,7 @@ std::int64_t half_bytes(const std::vector<std::int64_t>& slots) {
 }  // namespace
 
 FileLane::FileLane(const std::vector<std::int64_t>& slots, const SpillOptions& options)
-    : slots_(slots), staging_(2 * half_bytes(slots)), is_issued_(slots.size()) {
+    : slots_(slots), staging_(2 * half_bytes(slots)), is_last_chance_(options.mirror), is_issued_(slots.size()) {
   SpillOptions to_file = options;
   to_file.host_ram_bytes = 0;
   to_file.memory = {staging_.data(), static_cast<std::size_t>(2 * half_bytes(slots))};
@@ -117,7 +117,9 @@ void FileLane::is_issued(std::uint32_t slot) {
 
 void FileLane::settle(Half& half) {
   if (half.reading != nullptr) NEAP_CHECK_CUDA(cudaEventSynchronize(std::exchange(half.reading, nullptr)));
-  if (half.writing) store_->wait(*std::exchange(half.writing, std::nullopt));
+  if (!half.writing) return;
+  const std::uint32_t slot = *std::exchange(half.writing, std::nullopt);
+  is_last_chance_ ? store_->insist(slot) : store_->wait(slot);
 }
 
 FileLane::Half& FileLane::next_half() {

@@ -58,6 +58,7 @@ class FileLane {
 
   std::vector<std::int64_t> slots_;
   PinnedMemory staging_;
+  bool is_last_chance_;                // steps cannot be run again
   std::unique_ptr<SpillStore> store_;  // the thread's alone, but for its counters
   Half halves_[2];
   std::size_t turn_ = 0;

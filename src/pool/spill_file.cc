@@ -102,6 +102,8 @@ SpillFile::SpillFile(const std::string& folder, std::int64_t bytes, std::span<st
   }
 }
 
+bool SpillFile::grow(std::int64_t from, std::int64_t to) { return ::posix_fallocate(fd_, from, to - from) == 0; }
+
 void SpillFile::register_memory(std::span<std::byte> memory) {
   std::vector<iovec> parts;
   for (std::size_t at = 0; at < memory.size(); at += static_cast<std::size_t>(kMostRegistered)) {

@@ -32,6 +32,8 @@ class SpillFile {
   // Whole pages at a multiple of a page. Empty when done, else the reason.
   std::string write(std::int64_t offset, const std::byte* src, std::int64_t bytes, const EachPiece& before = {});
   std::string read(std::int64_t offset, std::byte* dst, std::int64_t bytes, const EachPiece& after = {});
+  // The same as in the constructor, for what lies between the two. False: it cannot be had.
+  bool grow(std::int64_t from, std::int64_t to);
   bool is_direct() const { return is_direct_; }
   bool is_registered() const { return is_registered_; }
 

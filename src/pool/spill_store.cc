@@ -1,5 +1,6 @@
 #include "pool/spill_store.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -21,6 +22,7 @@ struct Job {
   std::uint32_t slot = 0;
   bool is_write = false;
   std::byte* data = nullptr;
+  int attempt = 0;  // of a write: how often it has failed
 };
 
 class Store final : public SpillStore {
@@ -64,6 +66,21 @@ class Store final : public SpillStore {
     throw SpillLost{.what = state.error, .is_write = state.is_write, .room_bytes = tiers_.room_bytes()};
   }
 
+  void insist(std::uint32_t slot) override {
+    const auto start = Clock::now();
+    for (int attempt = 1;; ++attempt) {
+      try {
+        return wait(slot);
+      } catch (const SpillLost& lost) {
+        const auto pause = pause_before(attempt);
+        const std::chrono::duration<double> waited = Clock::now() + pause - start;
+        if (!lost.is_write || waited.count() > options_.patience_s) throw;
+        std::this_thread::sleep_for(pause);
+        begin({slot, true, state_[slot].data, attempt});
+      }
+    }
+  }
+
   void drain() override {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return jobs_.empty() && !is_busy_; });
@@ -80,15 +97,22 @@ class Store final : public SpillStore {
   struct State {
     bool is_done = true;
     bool is_write = false;
+    std::byte* data = nullptr;
     std::string error;
   };
+
+  // Every place is tried once without one.
+  static std::chrono::milliseconds pause_before(int attempt) {
+    constexpr int kPlaces = SpillTiers::kPlaces;
+    return std::chrono::milliseconds(attempt <= kPlaces ? 0 : std::min(10 << std::min(attempt - kPlaces, 8), 2000));
+  }
 
   TransferTime& time_of(std::uint32_t slot, bool is_write) { return is_write ? times_[slot].write : times_[slot].read; }
 
   void begin(Job job) {
     {
       const std::lock_guard lock(mutex_);
-      state_[job.slot] = {.is_done = false, .is_write = job.is_write};
+      state_[job.slot] = {.is_done = false, .is_write = job.is_write, .data = job.data};
       time_of(job.slot, job.is_write) = {.asked_ns = ns_of(Clock::now())};
       jobs_.push_back(job);
     }
@@ -105,7 +129,8 @@ class Store final : public SpillStore {
       is_busy_ = true;
       lock.unlock();
       const auto start = Clock::now();
-      std::string error = job.is_write ? tiers_.write(job.slot, job.data) : tiers_.read(job.slot, job.data);
+      std::string error =
+          job.is_write ? tiers_.write(job.slot, job.data, job.attempt) : tiers_.read(job.slot, job.data);
       throttle(job, start);
       const auto end = Clock::now();
       lock.lock();
@@ -121,6 +146,9 @@ class Store final : public SpillStore {
     TransferTime& time = time_of(job.slot, job.is_write);
     time.begun_ns = ns_of(start);
     time.ended_ns = ns_of(end);
+    times_[job.slot].in_ram = tiers_.in_ram(job.slot);
+    counters_.ram_bytes = tiers_.ram_bytes();
+    counters_.file_bytes = tiers_.file_bytes();
     (job.is_write ? counters_.written_bytes : counters_.read_bytes) += tiers_.bytes(job.slot);
     (job.is_write ? counters_.write_ms : counters_.read_ms) +=
         std::chrono::duration<double, std::milli>(end - start).count();

@@ -23,6 +23,7 @@ struct SpillOptions {
   // For tests: the file is no faster than this, each way; 0: as fast as it is.
   double write_bytes_per_s = 0;
   double read_bytes_per_s = 0;
+  double patience_s = 60;               // of insist()
   std::shared_ptr<SpillFaults> faults;  // null: none
 };
 
@@ -66,6 +67,10 @@ class SpillStore {
   virtual void begin_read(std::uint32_t slot, std::byte* dst) = 0;
   // SpillLost when the transfer failed.
   virtual void wait(std::uint32_t slot) = 0;
+  // The same for a step that cannot be run again. The bytes of a write are still where they were: one that has failed
+  // is tried again there, elsewhere in the file, in RAM that the tier above it has left, and then for as long as
+  // patience goes.
+  virtual void insist(std::uint32_t slot) { wait(slot); }
   // After an exception: lets go of whatever is on its way, so that the step can start again.
   virtual void drain() = 0;
   virtual SpillCounters counters() const = 0;

@@ -12,6 +12,7 @@
 #include "neap/error.h"
 #include "pool/checksum_simd.h"
 #include "pool/spill_file.h"
+#include "pool/spill_tiers.h"
 
 namespace neap {
 namespace {
@@ -163,9 +164,51 @@ TEST(SpillStore, ADiskThatFillsUpTellsHowMuchItTakes) {
   EXPECT_EQ(lost_by([&] { write_out(*from_third, 0, data.get()); }).room_bytes, 0);
 }
 
+// A step that cannot be run again: its write goes on trying, and the bytes come back.
+TEST(SpillStore, AWriteThatIsInsistedOnFindsAnotherPlaceOrTime) {
+  const Pages data = pages(2 * kMiB);
+  const Pages back = pages(2 * kMiB);
+  fill(data.get(), 2 * kMiB, 7);
+  const auto insist = [&](SpillOptions options) {
+    options.mirror = true;
+    const auto store = make_spill_store({kMiB, 2 * kMiB}, options);
+    store->begin_write(1, data.get());
+    store->insist(1);
+    std::memset(back.get(), 0, 2 * kMiB);
+    store->begin_read(1, back.get());
+    store->wait(1);
+    EXPECT_EQ(std::memcmp(data.get(), back.get(), 2 * kMiB), 0);
+    return store->counters();
+  };
+  constexpr std::int64_t kFile = 2 * 3 * kMiB;
+  EXPECT_EQ(insist(with_fault("fail-write:1")).file_bytes, kFile) << "the same place will do";
+  SpillOptions bad = with_fault("full:0@1-9");
+  EXPECT_EQ(insist(bad).file_bytes, kFile + 4 * kMiB) << "it has moved, and then there was room";
+  bad = with_fault("full:0");
+  bad.host_ram_bytes = 2 * kMiB + kMiB;
+  EXPECT_EQ(insist(bad).ram_bytes, 3 * kMiB) << "the first slot lies there already";
+  bad = with_fault("bad:3MiB");  // of the first copy
+  bad.mirror = false;
+  const auto store = make_spill_store({2 * kMiB, 2 * kMiB}, bad);
+  store->begin_write(1, data.get());
+  EXPECT_NO_THROW(store->insist(1));
+  EXPECT_EQ(store->counters().file_bytes, 6 * kMiB);
+}
+
+TEST(SpillStore, PatienceEnds) {
+  const Pages data = pages(kMiB);
+  SpillOptions options = with_fault("full:0");
+  options.patience_s = 0.05;
+  const auto store = make_spill_store({kMiB}, options);
+  store->begin_write(0, data.get());
+  EXPECT_TRUE(lost_by([&] { store->insist(0); }).is_write);
+  EXPECT_GT(options.faults->writes, SpillTiers::kPlaces);
+}
+
 TEST(SpillStore, FaultsThatDoNotExistAreRefused) {
   EXPECT_EQ(parse_spill_faults(""), nullptr);
-  for (const char* text : {"fire", "fail-read", "fail-read:", "fail-read:0", "fail-read:x", "full:9@0"}) {
+  for (const char* text :
+       {"fire", "fail-read", "fail-read:", "fail-read:0", "fail-read:x", "full:9@0", "full:9@1-x", "bad:9@0"}) {
     EXPECT_THROW(parse_spill_faults(text), UserError) << text;
   }
 }

@@ -55,7 +55,10 @@ SpillTiers::Pages SpillTiers::make_pages(std::int64_t bytes) {
 }
 
 SpillTiers::SpillTiers(const std::vector<std::int64_t>& slots, const SpillOptions& options)
-    : ram_(nullptr, std::free), bounce_(make_pages(kBounce)), faults_(options.faults) {
+    : most_ram_bytes_(options.host_ram_bytes),
+      ram_(nullptr, std::free),
+      bounce_(make_pages(kBounce)),
+      faults_(options.faults) {
   for (const std::int64_t bytes : slots) {
     const std::int64_t room = align_up(bytes, kPage);
     Slot slot{.bytes = bytes, .in_ram = ram_bytes_ + room <= options.host_ram_bytes};
@@ -78,11 +81,42 @@ SpillTiers::SpillTiers(const std::vector<std::int64_t>& slots, const SpillOption
 }
 
 bool SpillTiers::is_full(std::int64_t end) const {
-  return faults_ && faults_->full_bytes >= 0 && faults_->writes >= faults_->full_from && end > faults_->full_bytes;
+  const bool is_on = faults_ && faults_->full_bytes >= 0 && end > faults_->full_bytes;
+  return is_on && faults_->writes >= faults_->full_from && faults_->writes <= faults_->full_to;
 }
 
-std::string SpillTiers::write(std::uint32_t index, const std::byte* src) {
+bool SpillTiers::is_bad(std::int64_t offset, std::int64_t bytes) const {
+  const bool is_on = faults_ && faults_->bad_place >= 0 && faults_->writes >= faults_->bad_from;
+  return is_on && offset <= faults_->bad_place && faults_->bad_place < offset + bytes;
+}
+
+// To the end of the file; where that cannot grow, the old place has to do.
+void SpillTiers::move_in_file(Slot& slot) {
+  if (slot.in_ram) return;
+  const std::int64_t room = align_up(slot.bytes, kPage);
+  const std::int64_t end = file_bytes_ + room * static_cast<std::int64_t>(slot.offsets.size());
+  if (!file_->grow(file_bytes_, end)) return;
+  for (std::int64_t& offset : slot.offsets) {
+    offset = file_bytes_;
+    file_bytes_ += room;
+  }
+}
+
+void SpillTiers::move_to_ram(Slot& slot) {
+  const std::int64_t room = align_up(slot.bytes, kPage);
+  if (slot.in_ram || ram_bytes_ + room > most_ram_bytes_) return;
+  slot.own = make_pages(room);
+  slot.in_ram = true;
+  slot.offsets = {0};
+  slot.is_good = {false};
+  ram_bytes_ += room;
+}
+
+std::string SpillTiers::write(std::uint32_t index, const std::byte* src, int attempt) {
   Slot& slot = slots_[index];
+  static_assert(kPlaces == 3);
+  if (attempt == 2) move_in_file(slot);
+  if (attempt == 3) move_to_ram(slot);
   if (faults_ && ++faults_->writes == faults_->fail_write) return "a spill could not be written: injected";
   Summing summing(src, slot.bytes, slot.sums.size());
   std::string error;
@@ -127,11 +161,12 @@ std::string SpillTiers::read_checked(const Slot& slot, std::int64_t offset, std:
 // Whole pages from or to memory that begins at a page go straight through; the rest over a buffer.
 std::string SpillTiers::write_copy(const Slot& slot, std::int64_t offset, const std::byte* src, const EachPiece& each) {
   if (slot.in_ram) {
-    std::memcpy(ram_.get() + offset, src, size_of(slot.bytes));
+    std::memcpy(in_memory(slot, offset), src, size_of(slot.bytes));
     return {};
   }
   const std::int64_t whole = begins_a_page(src) ? slot.bytes / kPage * kPage : 0;
   std::string error = is_full(offset + slot.bytes) ? SpillFile::kFull : "";
+  if (is_bad(offset, slot.bytes)) error = "injected";
   if (whole > 0 && error.empty()) error = file_->write(offset, src, whole, each);
   for (std::int64_t at = whole; at < slot.bytes && error.empty(); at += kBounce) {
     const std::int64_t bytes = std::min(kBounce, slot.bytes - at);
@@ -144,7 +179,7 @@ std::string SpillTiers::write_copy(const Slot& slot, std::int64_t offset, const 
 
 std::string SpillTiers::read_copy(const Slot& slot, std::int64_t offset, std::byte* dst, const EachPiece& each) {
   if (slot.in_ram) {
-    std::memcpy(dst, ram_.get() + offset, size_of(slot.bytes));
+    std::memcpy(dst, in_memory(slot, offset), size_of(slot.bytes));
     if (each) each(0, std::min(SpillFile::kPiece, slot.bytes));
     return {};
   }

@@ -16,8 +16,11 @@ class SpillTiers {
  public:
   SpillTiers(const std::vector<std::int64_t>& slots, const SpillOptions& options);
 
-  // Empty when done, else the reason. A read that comes back with other bytes is tried again.
-  std::string write(std::uint32_t slot, const std::byte* src);
+  static constexpr int kPlaces = 3;  // that attempts at a write try: the slot's own, another in the file, RAM
+
+  // Empty when done, else the reason. A read that comes back with other bytes is tried again; a write is by the caller,
+  // who says how often it has failed.
+  std::string write(std::uint32_t slot, const std::byte* src, int attempt = 0);
   std::string read(std::uint32_t slot, std::byte* dst);
 
   std::int64_t bytes(std::uint32_t slot) const { return slots_[slot].bytes; }
@@ -34,6 +37,7 @@ class SpillTiers {
   struct Slot {
     std::int64_t bytes = 0;
     bool in_ram = false;
+    Pages own{nullptr, nullptr};        // of a slot that has moved to RAM
     std::vector<std::int64_t> offsets;  // in its tier, one a copy
     std::vector<bool> is_good;          // one a copy: it was written
     std::vector<std::uint64_t> sums;    // one a SpillFile::kPiece
@@ -45,8 +49,15 @@ class SpillTiers {
   std::string read_checked(const Slot& slot, std::int64_t offset, std::byte* dst);
   bool fails(std::int64_t nth) const { return faults_ && nth != 0 && faults_->reads == nth; }
   bool is_full(std::int64_t end) const;
+  bool is_bad(std::int64_t offset, std::int64_t bytes) const;
+  void move_in_file(Slot& slot);
+  void move_to_ram(Slot& slot);
+  std::byte* in_memory(const Slot& slot, std::int64_t offset) {
+    return slot.own ? slot.own.get() : ram_.get() + offset;
+  }
 
   std::vector<Slot> slots_;
+  std::int64_t most_ram_bytes_;
   std::int64_t ram_bytes_ = 0;
   std::int64_t file_bytes_ = 0;
   std::int64_t room_bytes_ = -1;

@@ -280,7 +280,7 @@ void Executor::transfer(const Launch& l) {
   switch (l.action) {
     case Action::kSpillBegin: return store_->begin_write(l.slot, l.outputs[0]);
     case Action::kFetchBegin: return store_->begin_read(l.slot, l.outputs[0]);
-    default: store_->wait(l.slot);
+    default: return can_run_again() ? store_->wait(l.slot) : store_->insist(l.slot);
   }
 }
 

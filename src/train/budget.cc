@@ -45,4 +45,13 @@ std::optional<std::int64_t> parse_budget(std::string_view text, const BudgetBase
   }
 }
 
+std::int64_t budget_in_bytes(std::string_view text, std::string_view who) {
+  try {
+    return parse_bytes(text);
+  } catch (const UserError&) {
+    throw UserError(fmt::format(
+        "{}: --budget '{}' must be bytes, as in 512MiB; a share is of one batch and one way to compute it", who, text));
+  }
+}
+
 }  // namespace neap

@@ -17,4 +17,8 @@ struct BudgetBase {
 // UserError when malformed.
 std::optional<std::int64_t> parse_budget(std::string_view text, const BudgetBase& base);
 
+// The same where batches are looked for, or ways to compute one: a share would be of each of them. UserError: it is
+// not bytes; `who` asks.
+std::int64_t budget_in_bytes(std::string_view text, std::string_view who);
+
 }  // namespace neap

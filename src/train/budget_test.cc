@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/file_testing.h"
 #include "neap/error.h"
 
 namespace neap {
@@ -23,6 +24,13 @@ TEST(Budget, TakesBytesSharesAndTheMinimum) {
 TEST(Budget, RefusesNonsense) {
   for (const char* text : {"abc", "-5", "min-5%", "min+", "min+x%", "%", "-10%", "12XiB", "nan", "inf", "1e99GB"}) {
     EXPECT_THROW(parse_budget(text, kBase), UserError) << text;
+  }
+}
+
+TEST(Budget, IsBytesWhereThereIsNothingToHaveAShareOf) {
+  EXPECT_EQ(budget_in_bytes("2KiB", "fit"), 2048);
+  for (const char* text : {"50%", "min", ""}) {
+    testing::expect_user_error([&] { budget_in_bytes(text, "--split auto"); }, {"--split auto", "bytes", text});
   }
 }
 

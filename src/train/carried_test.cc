@@ -12,6 +12,7 @@
 #include "graph/op.h"
 #include "neap/layers.h"
 #include "neap/recurrent.h"
+#include "train/checkpoint.h"
 #include "train/resume_testing.h"
 
 namespace neap {
@@ -143,8 +144,33 @@ TEST(Carried, ResumesToTheSameBits) {
   }
 }
 
+// What waits between two batches is state like any other: within the arena, the budget and the peak.
+TEST(Carried, WaitsWithinTheBudget) {
+  const auto run = [](bool carry, const std::string& level, std::int64_t parts) {
+    TrainOptions options = options_for(carry);
+    options.batch = 32 * parts;
+    options.accumulate = parts;
+    options.budget = "min";
+    options.guard = true;
+    if (!level.empty()) options.precision.tolerance = "default";
+    options.precision.carried = level;
+    Trainer trainer(std::make_shared<Net>(8), options, Streams(8));
+    for (int i = 0; i < 2; ++i) trainer.advance();
+    return trainer.summary();
+  };
+  constexpr std::int64_t kState = 4 * 32 * kHidden;  // h and c of two layers
+  const std::int64_t without = run(false, "", 1).state_bytes;
+  const Summary exact = run(true, "", 1);
+  EXPECT_EQ(exact.state_bytes - without, kState * 4);
+  EXPECT_LE(exact.peak_bytes, exact.min_budget_bytes);
+  EXPECT_EQ(exact.violations, 0);
+  EXPECT_EQ(run(true, "", 2).state_bytes - run(false, "", 2).state_bytes, kState * 4 * 2);
+  // A line for the byte that says how it is stored.
+  EXPECT_EQ(run(true, "bf16", 1).state_bytes - without, kState * 2 + 4 * 64);
+}
+
 // A cell that only adds up: its state grows past what fp16 holds.
-TEST(Carried, WhatTheLevelCannotHoldIsKeptExactlyAndReported) {
+TEST(Carried, WhatTheLevelCannotHoldIsKeptInBf16AndReported) {
   class Growing final : public Model {
    public:
     std::string name() const override { return "growing"; }
@@ -162,9 +188,44 @@ TEST(Carried, WhatTheLevelCannotHoldIsKeptExactlyAndReported) {
   Trainer trainer(std::make_shared<Growing>(), options, data);
   const std::string note = trainer.advance().note;
   EXPECT_NE(note.find("carried.h0.part0"), std::string::npos) << note;
-  EXPECT_NE(note.find("kept exactly"), std::string::npos) << note;
-  EXPECT_EQ(trainer.summary().stored.back().level, "fp32");
+  EXPECT_NE(note.find("kept in bf16"), std::string::npos) << note;
+  EXPECT_EQ(trainer.summary().stored.back().level, "bf16");
   EXPECT_TRUE(std::isfinite(trainer.advance().loss));
+}
+
+// The hash of a checkpoint says that it is whole, not that it was written here.
+TEST(Carried, RefusesRoomsThatHoldNothingKnown) {
+  const testing::TempDir folder;
+  TrainOptions options{
+      .model = "lstm-lm:hidden=32,vocab=64", .batch = 2, .carry_state = true, .length = 16, .threads = 1};
+  options.precision.tolerance = "default";
+  options.checkpoint = folder.path().string();
+  {
+    Trainer trainer(options);
+    trainer.advance();
+    trainer.checkpoint();
+  }
+  const auto spoil = [&](std::byte tag) {
+    const Checkpoint was(folder.path());
+    std::vector<SafeTensor> tensors = was.tensors().tensors();
+    std::vector<std::byte> room;
+    for (SafeTensor& t : tensors) {
+      if (t.name != "carried.h0.part0") continue;
+      room.assign(t.data.begin(), t.data.end());
+      room.back() = tag;
+      t.data = room;
+    }
+    ASSERT_FALSE(room.empty());
+    write_checkpoint(folder.path(), was.info(), tensors);
+  };
+  options.resume = true;
+  for (const int tag : {1, 7, 255}) {  // fp32 would be larger than the room
+    spoil(static_cast<std::byte>(tag));
+    Trainer trainer(options);
+    testing::expect_user_error([&] { trainer.advance(); }, {"carried.h0.part0", "damaged"});
+  }
+  spoil(std::byte{3});
+  EXPECT_TRUE(std::isfinite(Trainer(options).advance().loss));
 }
 
 TEST(Carried, RefusesWhatCannotBe) {

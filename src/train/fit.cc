@@ -9,6 +9,7 @@
 
 #include "core/bytes.h"
 #include "neap/error.h"
+#include "train/budget.h"
 #include "train/setup.h"
 
 namespace neap {
@@ -101,14 +102,6 @@ TrainOptions with(TrainOptions options, const std::string& what, std::int64_t un
   return options;
 }
 
-std::int64_t bytes_of(const TrainOptions& options) {
-  try {
-    return parse_bytes(options.budget);
-  } catch (const UserError&) {
-    throw UserError(fmt::format("--budget '{}': write bytes, as in 4GiB; a share is of one batch", options.budget));
-  }
-}
-
 Bisection search_for(const std::shared_ptr<const Model>& model, const TrainOptions& options, const std::string& what,
                      std::int64_t budget) {
   return {budget, [=](std::int64_t size) -> Need {
@@ -122,43 +115,84 @@ Bisection search_for(const std::shared_ptr<const Model>& model, const TrainOptio
           }};
 }
 
+// A number of parts that take turns, and the most that fits with it.
+struct Found {
+  TrainOptions options;
+  Bisection search;
+  std::int64_t most = 0;  // units
+
+  std::int64_t largest(const std::string& what) const { return most * unit_of(options, what); }
+};
+
+Found find(const std::shared_ptr<const Model>& model, const TrainOptions& options, const std::string& what,
+           std::int64_t budget, std::int64_t start) {
+  Found out{.options = options, .search = search_for(model, options, what, budget)};
+  out.most = out.search.run(start / unit_of(options, what));
+  return out;
+}
+
+// --split auto: twice as many parts as long as that brings more. Graphs grow with the parts, and planning with them.
+Found find_split(const std::shared_ptr<const Model>& model, TrainOptions options, const std::string& what,
+                 std::int64_t budget, std::int64_t start) {
+  constexpr std::int64_t kMostParts = 64;
+  options.split = 1;
+  Found best = find(model, options, what, budget, start);
+  while (options.split < kMostParts) {
+    options.split *= 2;
+    try {
+      Found next = find(model, options, what, budget, std::max(best.largest(what), unit_of(options, what)));
+      if (next.largest(what) <= best.largest(what)) break;
+      best = std::move(next);
+    } catch (const UserError&) {  // a batch that cannot be cut so, or a model that cannot
+      break;
+    }
+  }
+  return best;
+}
+
+FitReport report_on(const std::shared_ptr<const Model>& model, Found& found, const std::string& what,
+                    std::int64_t budget) {
+  const auto& [options, search, most] = found;
+  FitReport out{.what = what, .budget_bytes = budget, .largest = found.largest(what), .split = options.split};
+  if (most == 0) {
+    const PlanReport least = plan_training(model, with(options, what, 1));
+    throw DoesNotFit(fmt::format("not even a {} of {} fits into {}: it needs {}, {}", what, unit_of(options, what),
+                                 human_bytes(budget), human_bytes(least.min_budget_bytes), explain_peak(least)));
+  }
+  out.min_budget_bytes = found.search.of(most).bytes;
+  out.predicted_step_ms = plan_training(model, with(options, what, most)).predicted_step_ms;
+  if (most == kMost) {
+    out.limit = "nothing: the search ends here";
+  } else if (const Need& next = found.search.of(most + 1); next.refusal.empty()) {
+    out.next_bytes = next.bytes;
+    out.limit = explain_peak(plan_training(model, with(options, what, most + 1)));
+  } else {
+    out.limit = next.refusal;
+  }
+  return out;
+}
+
 }  // namespace
 
 FitReport fit_training(const std::shared_ptr<const Model>& model, const TrainOptions& options,
                        const std::string& what) {
   if (what != "batch" && what != "length") throw UserError(fmt::format("--find '{}': take batch or length", what));
   if (options.accumulate == 0) throw UserError("--accumulate auto: say in how many parts the batch is computed");
-  if (options.split == 0) throw UserError("--split auto: say how many parts of the batch take turns");
-  const std::int64_t budget = bytes_of(options);
-  const Setup base = make_setup(model, without_budget(options));
+  const bool is_auto = options.split == 0;
+  const std::int64_t budget = budget_in_bytes(options.budget, "fit");
+  TrainOptions whole = without_budget(options);  // in one part, whatever its size
+  whole.split = whole.accumulate = 1;
+  const Setup base = make_setup(model, whole);
   if (what == "length" && base.shape.length == 0) {
     throw UserError(fmt::format("model '{}' takes no sequences; look for a batch", model->name()));
   }
-  FitReport out{.what = what, .budget_bytes = budget};
-  Bisection search = search_for(model, options, what, budget);
-  const std::int64_t unit = unit_of(options, what);
-  const std::int64_t start = what == "batch" ? base.shape.batch * options.accumulate / unit : base.shape.length;
-  const std::int64_t most = search.run(start);
-  out.largest = most * unit;
-  if (most == 0) {
-    const PlanReport least = plan_training(model, with(options, what, 1));
-    throw DoesNotFit(fmt::format("not even a {} of {} fits into {}: it needs {}, {}", what, unit, human_bytes(budget),
-                                 human_bytes(least.min_budget_bytes), explain_peak(least)));
-  }
-  out.min_budget_bytes = search.of(most).bytes;
-  const PlanReport fits = plan_training(model, with(options, what, most));
-  out.predicted_step_ms = fits.predicted_step_ms;
-  if (most == kMost) {
-    out.limit = "nothing: the search ends here";
-  } else if (const Need& next = search.of(most + 1); next.refusal.empty()) {
-    out.next_bytes = next.bytes;
-    out.limit = explain_peak(plan_training(model, with(options, what, most + 1)));
-  } else {
-    out.limit = next.refusal;
-  }
+  const std::int64_t start = what == "batch" ? base.shape.batch : base.shape.length;
+  Found found = is_auto ? find_split(model, options, what, budget, start) : find(model, options, what, budget, start);
+  FitReport out = report_on(model, found, what, budget);
   TrainOptions stored = options;
   stored.policy = "store-all";
-  out.store_all_largest = search_for(model, stored, what, budget).run(std::max<std::int64_t>(1, most / 2)) * unit;
+  if (is_auto) stored.split = 1;
+  out.store_all_largest = find(model, stored, what, budget, out.largest / 2).largest(what);
   return out;
 }
 

@@ -85,7 +85,8 @@ ModelSpec make_spec(std::shared_ptr<const Model> model, const TrainOptions& opti
                       .length = options.length,
                       .image = options.image,
                       .frozen_batch_norm = options.frozen_batch_norm,
-                      .loss = options.loss},
+                      .loss = options.loss,
+                      .padded = options.lengths == "varying"},
           .is_bf16 = options.compute == "bf16",
           .parts = options.accumulate,
           .split = options.split};
@@ -101,7 +102,9 @@ std::int64_t sequence_length(const Graph& graph) {
   return 0;
 }
 
-Graph build_training(const ModelSpec& spec, const TrainOptions& options, const Variant& variant) {
+namespace {
+
+Graph build_step(const ModelSpec& spec, const TrainOptions& options, const Variant& variant) {
   auto passes = chosen_optimizations(options.optimize);
   refuse_for_training(passes);
   if (options.device == "cuda") std::erase_if(passes, [](const Optimization* each) { return !each->is_for_cuda; });
@@ -132,6 +135,14 @@ Graph build_training(const ModelSpec& spec, const TrainOptions& options, const V
   verify(out);
   if (spec.is_bf16) return with_bf16(out);
   return optimize(std::move(out), passes);
+}
+
+}  // namespace
+
+Graph build_training(const ModelSpec& spec, const TrainOptions& options, const Variant& variant) {
+  Graph out = build_step(spec, options, variant);
+  if (options.carry_state) add_carried_rooms(out, carried_level(options), spec.parts);
+  return out;
 }
 
 Graph build_inference(const ModelSpec& spec, std::int64_t batch, const InferenceForm& form) {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "core/bytes.h"
 #include "neap/error.h"
+#include "train/budget.h"
 #include "train/setup.h"
 
 namespace neap {
@@ -13,13 +13,7 @@ std::int64_t budget_of(const TrainOptions& options, std::string_view flag) {
   if (!options.budget_schedule.empty()) {
     throw UserError(fmt::format("{} auto looks at one budget: give a number of parts beside --budget-schedule", flag));
   }
-  try {
-    return parse_bytes(options.budget);
-  } catch (const UserError&) {
-    throw UserError(
-        fmt::format("{} auto: --budget '{}' must be bytes, as in 512MiB; a share is of one way to compute the batch",
-                    flag, options.budget));
-  }
+  return budget_in_bytes(options.budget, fmt::format("{} auto", flag));
 }
 
 std::int64_t least_bytes(const std::shared_ptr<const Model>& model, TrainOptions options) {

@@ -1,6 +1,7 @@
 // Several shapes, plans and budgets in one run.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <set>
 
@@ -27,6 +28,7 @@ TrainOptions tiny(std::string_view model, std::int64_t steps = 10) {
 constexpr const char* kLstm = "lstm-lm:hidden=64,vocab=64,dropout=0.1";
 constexpr const char* kGru = "gru-lm:hidden=64,vocab=64";
 constexpr const char* kGpt = "gpt-mini:layers=2,width=64,heads=2,dropout=0.1";
+constexpr const char* kBert = "bert-mini:layers=2,width=64,heads=2,vocab=64,dropout=0.1";
 
 struct Record {
   std::vector<StepReport> steps;
@@ -42,7 +44,7 @@ Record run(const TrainOptions& options) {
 }
 
 TEST(VaryingLengths, BatchesDifferAndEachFitsTheBudgetToTheSameBits) {
-  for (const char* model : {kLstm, kGru, kGpt}) {
+  for (const char* model : {kLstm, kGru, kGpt, kBert}) {
     TrainOptions options = tiny(model, 12);
     options.lengths = "varying";
     const Record stored = run(options);
@@ -66,9 +68,10 @@ TEST(VaryingLengths, BatchesDifferAndEachFitsTheBudgetToTheSameBits) {
 }
 
 // Sequences of 11 time steps in batches of `length`.
-std::vector<float> losses_padded_to(const char* model, std::int64_t length) {
+std::vector<float> losses_padded_to(const char* model, std::int64_t length, const char* lengths = "varying") {
   TrainOptions options = tiny(model);
   options.length = length;
+  options.lengths = lengths;
   Trainer trainer(open_model(model), options, [&](std::string_view input, std::span<std::byte> dst) {
     const bool is_target = input == "targets";
     for (std::size_t i = 0; i < dst.size() / 4; ++i) {
@@ -85,12 +88,15 @@ std::vector<float> losses_padded_to(const char* model, std::int64_t length) {
 
 // But for rounding: sums have other parts.
 TEST(VaryingLengths, PaddingChangesNoLoss) {
-  for (const char* model : {"lstm-lm:hidden=64,vocab=64", kGru, "gpt-mini:layers=2,width=64,heads=2"}) {
+  constexpr const char* kPlainBert = "bert-mini:layers=2,width=64,heads=2,vocab=64";
+  for (const char* model : {"lstm-lm:hidden=64,vocab=64", kGru, "gpt-mini:layers=2,width=64,heads=2", kPlainBert}) {
     const std::vector<float> close = losses_padded_to(model, 11);
     const std::vector<float> padded = losses_padded_to(model, 48);
     for (std::size_t i = 0; i < close.size(); ++i) EXPECT_NEAR(close[i], padded[i], 2e-5) << model << " " << i;
     EXPECT_LT(close[4], close[0]);
   }
+  const float seen = losses_padded_to(kPlainBert, 48, "fixed")[4];
+  EXPECT_GT(std::abs(seen - losses_padded_to(kPlainBert, 11)[4]), 1e-3) << "an encoder sees what nobody hides";
 }
 
 TEST(VaryingLengths, ResumedInTheMiddleGivesTheBitsOfAnUnbrokenRun) {
@@ -126,9 +132,21 @@ TEST(VaryingLengths, JumpWhereTheScheduleSays) {
   EXPECT_LT(r.steps[0].peak_bytes, r.steps[5].peak_bytes);
 }
 
+// The mean over all time steps, padding included.
+class MeanOfTokens final : public Model {
+ public:
+  std::string name() const override { return "mean"; }
+  void build(Builder& g, const BuildRequest& request) const override {
+    const Value tokens = g.input("tokens", DType::kI32, {request.batch, 16});
+    const Value table = g.parameter("table", {8, 4}, Init::normal(1));
+    const Value x = g("embedding", {table, tokens});
+    g.output("loss", g("mse", {x, g("mul", {x, g.scalar(0)})}));
+  }
+};
+
 TEST(VaryingLengths, NeedAModelThatTakesPadding) {
-  TrainOptions options{.model = "bert-mini", .lengths = "varying"};
-  testing::expect_user_error([&] { plan_training(options); }, {"bert-mini", "padding"});
+  TrainOptions options{.lengths = "varying"};
+  testing::expect_user_error([&] { plan_training(std::make_shared<MeanOfTokens>(), options); }, {"mean", "padding"});
   options.model = "mlp";
   testing::expect_user_error([&] { plan_training(options); }, {"mlp", "no sequences"});
   options = tiny(kGpt);

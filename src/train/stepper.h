@@ -61,11 +61,12 @@ struct DataInput {
   std::size_t bytes = 0;
 };
 
-// State that recurrent layers carry from batch to batch: what the first chunk takes, what the last leaves.
+// State that recurrent layers carry from batch to batch: what the first chunk takes, what the last leaves, and where it
+// waits meanwhile, for each part of a batch (--accumulate).
 struct CarriedTensors {
   TensorId in;
   TensorId out;
-  std::int64_t elements = 0;
+  std::vector<TensorId> rooms;
 };
 
 // Where the state of `graph` lies, given that `plan` has put that of `base` somewhere: by name, without constants whose

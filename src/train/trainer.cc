@@ -213,9 +213,7 @@ void Trainer::Impl::save(const std::string& path) const {
 
 void Trainer::Impl::checkpoint() const {
   require(!options_.checkpoint.empty(), "a folder for checkpoints is given");
-  const Carried::Saved carried = carried_.saved();
-  OutsideTensors state = outside_tensors(graph(), first().executor(), Kept::kAll);
-  state.tensors.insert(state.tensors.end(), carried.tensors.begin(), carried.tensors.end());
+  const OutsideTensors state = outside_tensors(graph(), first().executor(), Kept::kAll);
   write_checkpoint(options_.checkpoint,
                    {.step = step_,
                     .run = run_of(options_, setup_.spec),
@@ -398,7 +396,6 @@ void Trainer::Impl::load_state() {
   checkpoint.check_same_run(run_of(options_, setup_.spec));
   load_tensors(checkpoint.tensors(), checkpoint_path(options_.checkpoint).string(), graph(), first().executor(),
                Kept::kAll);
-  carried_.restore(checkpoint.tensors(), checkpoint_path(options_.checkpoint).string(), first());
   step_ = checkpoint.info().step;
   const std::string& levels = checkpoint.info().levels;
   if (setup_.levels && !levels.empty() && !setup_.levels->restore(levels)) {

@@ -15,8 +15,6 @@ TEST(Softmax, KernelsAgreeAndGradientHolds) {
 TEST(Softmax, AnyAxis) {
   for (const std::int64_t axis : {0, 1, 2, -1, -2, -3}) {
     check_op({.op = "softmax", .inputs = {{DType::kF32, {3, 5, 37}}}, .attrs = {{"axis", axis}}, .low = -4, .high = 4});
-    check_op(
-        {.op = "log_softmax", .inputs = {{DType::kF32, {3, 5, 37}}}, .attrs = {{"axis", axis}}, .low = -4, .high = 4});
   }
   check_op({.op = "softmax", .inputs = {{DType::kF32, {18, 1}}}, .attrs = {{"axis", std::int64_t{0}}}});
 }
@@ -34,8 +32,6 @@ TEST(Softmax, LargeNumbersDoNotOverflow) {
   for (const std::int64_t axis : {0, 1}) {
     check_kernels(
         {.op = "softmax", .inputs = {{DType::kF32, {9, 20}}}, .attrs = {{"axis", axis}}, .low = -3e4, .high = 3e4});
-    check_kernels(
-        {.op = "log_softmax", .inputs = {{DType::kF32, {9, 20}}}, .attrs = {{"axis", axis}}, .low = -3e4, .high = 3e4});
   }
 }
 
@@ -53,12 +49,10 @@ TEST(Softmax, MinusInfinityIsNothing) {
 TEST(Softmax, NanSpreadsOverItsRowAlone) {
   HostTensor x = random_tensor({DType::kF32, {2, 40}}, 1);
   x.floats()[3] = NAN;
-  for (const char* op : {"softmax", "log_softmax"}) {
-    const auto out = run_op({.op = op, .inputs = {x.type}, .given = {{0, x}}});
-    for (int i = 0; i < 40; ++i) {
-      EXPECT_TRUE(std::isnan(out[0].floats()[i])) << op << i;
-      EXPECT_FALSE(std::isnan(out[0].floats()[40 + i])) << op << i;
-    }
+  const auto out = run_op({.op = "softmax", .inputs = {x.type}, .given = {{0, x}}});
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_TRUE(std::isnan(out[0].floats()[i])) << i;
+    EXPECT_FALSE(std::isnan(out[0].floats()[40 + i])) << i;
   }
 }
 
@@ -72,14 +66,6 @@ TEST(Softmax, RefusesWhatDoesNotFit) {
   EXPECT_THROW(run_op({.op = "softmax", .inputs = {{DType::kF32, {}}}}), UserError);
   EXPECT_THROW(run_op({.op = "softmax", .inputs = {{DType::kF32, {4, 9}}}, .attrs = {{"axis", std::int64_t{2}}}}),
                UserError);
-  EXPECT_THROW(run_op({.op = "log_softmax", .inputs = {{DType::kI32, {4, 9}}}}), UserError);
-}
-
-TEST(LogSoftmax, KernelsAgreeAndGradientHolds) {
-  for (const Shape& shape : {Shape{1}, Shape{7}, Shape{3, 5}, Shape{2, 3, 33}, Shape{4, 257}}) {
-    check_op({.op = "log_softmax", .inputs = {{DType::kF32, shape}}, .low = -4, .high = 4});
-    check_kernels({.op = "log_softmax_grad", .inputs = {{DType::kF32, shape}, {DType::kF32, shape}}});
-  }
 }
 
 }  // namespace
