@@ -40,7 +40,7 @@ if(NEAP_HAS_CUDA)
   list(FILTER folders INCLUDE REGEX "/src/ops/.*/")
   list(TRANSFORM folders REPLACE "^.*/src/ops/([^/]*)/.*$" "\\1")
   # These take their kernels from another folder.
-  list(APPEND folders clip_norm concat embedding expand gru log_softmax lstm slice split tile transpose)
+  list(APPEND folders clip_norm concat embedding expand gru hardmax log_softmax lstm one_hot scatter slice split tile transpose trilu)
   list(REMOVE_DUPLICATES folders)
   foreach(folder ${folders})
     file(GLOB found CONFIGURE_DEPENDS src/ops/${folder}/*_test.cc)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # All that needs a GPU, in one go: tests of the CUDA kernels and device, then training on the GPU against the CPU.
 # usage: scripts/gpu_check.sh [FOLDER]      a folder with `neap` and `test_cuda` built before; without it they are built
-#   GPU_CHECK_PARTS="tests sanitizer train parity spill split overlap faults levels time": which parts; without it all but the sanitizer
+#   GPU_CHECK_PARTS="tests sanitizer train parity spill split prune gates overlap faults levels time": which parts; without it all but the sanitizer
 set -uo pipefail
 cd "$(dirname "$0")/.."
-parts=${GPU_CHECK_PARTS:-tests train parity spill split overlap faults levels time}
+parts=${GPU_CHECK_PARTS:-tests train parity spill split prune gates overlap faults levels time}
 folder=${1:-}
 failed=0
 
@@ -58,6 +58,16 @@ run_split() {
   python3 scripts/gpu_compare.py "$folder/neap" --split || fail "parts of a batch"
 }
 
+# Weights that are pruned while a run goes on.
+run_prune() {
+  python3 scripts/gpu_compare.py "$folder/neap" --prune || fail "pruning"
+}
+
+# Gates of recurrent layers that backward makes again.
+run_gates() {
+  python3 scripts/gpu_compare.py "$folder/neap" --gates || fail "gates made again"
+}
+
 # By CUPTI: spilling runs beside the calls; and a trace and a profile show it.
 run_overlap() {
   python3 scripts/gpu_compare.py "$folder/neap" --overlap || fail "overlap"
@@ -86,6 +96,8 @@ for part in $parts; do
     parity) run_parity ;;
     spill) run_spill ;;
     split) run_split ;;
+    prune) run_prune ;;
+    gates) run_gates ;;
     overlap) run_overlap ;;
     faults) run_faults ;;
     levels) run_levels ;;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Trains on GPU and CPU and compares:
-usage: gpu_compare.py NEAP MODEL [--steps N] | gpu_compare.py NEAP --times | --rows | --spill | --split | --levels | --overlap | --faults
+usage: gpu_compare.py NEAP MODEL [--steps N] | gpu_compare.py NEAP --times | --rows | --spill | --split | --prune | --gates | --levels | --overlap | --faults
 
 MODEL: losses on the GPU agree with the CPU's to 1e-4, two runs on the GPU are the same to the bit (losses, weights).
 NEAP_HOST in the environment names another program to run on the CPU.
@@ -8,6 +8,8 @@ NEAP_HOST in the environment names another program to run on the CPU.
 --rows: the table of bench/CUDA.md: step time and memory without a budget and below some; the weights are the same, to the bit.
 --spill: below a budget, with RAM and disk beside the GPU, the weights are those without one, to the bit.
 --split: parts of a batch that take turns: losses near those of whole batches, and the same weights twice and below a budget.
+--prune: pruned weights: losses near the CPU's, two runs the same to the bit.
+--gates: recurrent layers whose gates are made again: losses near those that keep them, two runs the same, a lower peak.
 --overlap: what CUPTI says of steps that spill: transfers lie under the calls, or the link is busy all the time; and what a
 trace and a profile show of it.
 --faults: another process has the GPU's memory, before the run or during it.
@@ -160,6 +162,40 @@ def split(program):
               f"{median_ms(below):.2f} ms, {small['violations']} violations; {'the same' if same else 'NOT THE SAME'} three times",
               flush=True)
     return split_auto(program, ["resnet18", *PLAIN]) and good
+
+
+# In the middle of a run, by groups and by a share of each weight.
+PRUNED = (["mlp", "--prune", "2:4,from=5"], ["mlp", "--prune", "0.5,from=5"], ["cnn", "--prune", "2:4,from=5"],
+          ["gpt-mini", "--prune", "0.5,from=5"])
+
+
+def prune(program):
+    good = True
+    for model in PRUNED:
+        (rows, summary), (_, again) = (train(program, model, "cuda", 20) for _ in range(2))
+        host, _ = train(program, model, "cpu", 20)
+        off = max(distance(rows, host))
+        same = summary["weights_hash"] == again["weights_hash"]
+        ok = same and off <= 1e-3
+        good = good and ok
+        print(f"{'ok  ' if ok else 'BAD '} {' '.join(model)}: loss {rows[-1]['loss']:.6f}, off by {off:.1e} at most; "
+              f"{'the same' if same else 'NOT THE SAME'} twice; {median_ms(rows):.2f} ms", flush=True)
+    return good
+
+
+def gates(program):
+    good = True
+    for model, tolerance in ((["lstm-lm"], 1e-3), (["gru-lm"], 1e-3), (["lstm-lm", "--compute", "bf16"], 5e-2)):
+        keeping, kept = train(program, [*model, "--gates", "keep"], "cuda", 20)
+        (rows, summary), (_, again) = (train(program, [*model, "--gates", "recompute"], "cuda", 20) for _ in range(2))
+        off = max(distance(rows, keeping))
+        same = summary["weights_hash"] == again["weights_hash"]
+        ok = same and off <= tolerance and summary["peak_bytes"] < kept["peak_bytes"]
+        good = good and ok
+        print(f"{'ok  ' if ok else 'BAD '} {' '.join(model)} --gates recompute: off by {off:.1e} at most; {median_ms(rows):.2f} ms, peak "
+              f"{summary['peak_bytes'] / 2**20:.0f} MiB (kept {median_ms(keeping):.2f} ms, {kept['peak_bytes'] / 2**20:.0f} MiB); "
+              f"{'the same' if same else 'NOT THE SAME'} twice", flush=True)
+    return good
 
 
 def split_auto(program, model):
@@ -343,7 +379,7 @@ def main():
     if what == "--times":
         times(program)
         return 0
-    parts = {"--rows": rows_of_table, "--spill": spill, "--split": split, "--levels": levels, "--overlap": overlap, "--faults": faults}
+    parts = {"--rows": rows_of_table, "--spill": spill, "--split": split, "--prune": prune, "--gates": gates, "--levels": levels, "--overlap": overlap, "--faults": faults}
     if what in parts:
         return 0 if parts[what](program) else 1
     steps = int(rest[1]) if rest[:1] == ["--steps"] else 20

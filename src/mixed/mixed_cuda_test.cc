@@ -261,10 +261,13 @@ TEST(Bf16, LongSums) {
 }
 
 TEST(Bf16, Lstm) {
-  check({.op = "lstm_chunk",
-         .inputs = {f32({6, 4, 24}), f32({64, 24}), f32({64, 16}), f32({64}), f32({64})},
-         .tolerance = 1.0 / 32},
-        false);
+  for (const char* gates : {"keep", "recompute"}) {
+    check({.op = "lstm_chunk",
+           .inputs = {f32({6, 4, 24}), f32({64, 24}), f32({64, 16}), f32({64}), f32({64})},
+           .attrs = {{"gates", std::string(gates)}},
+           .tolerance = 1.0 / 32},
+          false);
+  }
 }
 
 // All steps in one launch.
@@ -288,15 +291,21 @@ TEST(Bf16, LstmInOneLaunch) {
   narrow.is_dy_narrow = true;
   check(narrow, false);
   check(chunk(2, 20, 1024, 0, true), false);
+  Case again = chunk(4, 50, 256, 1, true);
+  again.attrs.set("gates", std::string("recompute"));
+  check(again, false);
 }
 
 TEST(Bf16, Gru) {
   for (const bool is_dy_narrow : {false, true}) {
-    check({.op = "gru_chunk",
-           .inputs = {f32({6, 4, 24}), f32({48, 24}), f32({48, 16}), f32({48}), f32({48})},
-           .tolerance = 1.0 / 32,
-           .is_dy_narrow = is_dy_narrow},
-          false);
+    for (const char* gates : {"keep", "recompute"}) {
+      check({.op = "gru_chunk",
+             .inputs = {f32({6, 4, 24}), f32({48, 24}), f32({48, 16}), f32({48}), f32({48})},
+             .attrs = {{"gates", std::string(gates)}},
+             .tolerance = 1.0 / 32,
+             .is_dy_narrow = is_dy_narrow},
+            false);
+    }
   }
 }
 

@@ -8,30 +8,12 @@
 #include "plan/pack.h"
 #include "plan/transfers.h"
 #include "plan/views.h"
-#include "pool/pool.h"
 #include "pool/pool_finish.h"
+#include "pool/pool_lives.h"
 #include "pool/pool_wishes.h"
 
 namespace neap {
 namespace {
-
-constexpr std::uint32_t kNoSlot = ~0U;
-
-enum class Whereabouts : std::uint8_t { kNowhere, kHere, kComing, kAway };
-
-// What the walk knows of a block of the storage.
-struct Life {
-  Whereabouts is = Whereabouts::kNowhere;
-  BlockHandle handle;
-  BlockId block;                    // in the plan, while it is here or coming
-  std::vector<std::size_t> calls;   // that touch it, in order
-  std::size_t next = 0;             // of `calls`
-  std::int32_t instance = kAbsent;  // that lies in it
-  std::uint32_t slot = kNoSlot;     // outside of the arena, where a copy of that instance lies
-  std::int64_t event = -1;
-  bool is_result = false;
-  Leave leave = Leave::kNever;
-};
 
 class Walk {
  public:
@@ -39,11 +21,10 @@ class Walk {
       : in_(in),
         views_(find_views(in.graph)),
         alignment_(in.may_spill ? kPage : kAlignment),
-        lives_(in.storage.blocks.size()),
+        lives_(lives_of(in, views_)),
         before_(in.schedule.calls.size()),
         after_(in.schedule.calls.size()) {
-    place_state();
-    note_accesses();
+    base_ = place_state(in_, alignment_, lives_, plan_);
     start_clock();
     if (!in_.may_spill) wishes_ = wishes_of(in_, alignment_);  // under pressure they would be in each other's way
   }
@@ -66,65 +47,6 @@ class Walk {
   }
   OwnerId owner(std::size_t block) const { return {static_cast<std::uint32_t>(block)}; }
   OwnerId workspace_owner() const { return owner(lives_.size()); }
-
-  void place_state() {
-    if (in_.settings.layout != nullptr) plan_.state_bytes = in_.settings.layout->bytes;
-    std::vector<std::size_t> loose;  // state that another plan does not have
-    for (std::size_t b = 0; b < lives_.size(); ++b) {
-      const Block& block = in_.storage.blocks[b];
-      if (block.kind != BlockKind::kState) continue;
-      lives_[b].is = Whereabouts::kHere;
-      lives_[b].block = {static_cast<std::uint32_t>(plan_.blocks.size())};
-      plan_.blocks.push_back(block);
-      if (in_.settings.layout == nullptr) {
-        plan_.blocks.back().offset = plan_.state_bytes;
-        plan_.state_bytes += block.bytes;
-        continue;
-      }
-      const auto at = in_.settings.layout->offsets.find(in_.graph.at(block.tensor).name);
-      if (at != in_.settings.layout->offsets.end()) {
-        plan_.blocks.back().offset = at->second;
-      } else {
-        loose.push_back(plan_.blocks.size() - 1);
-      }
-    }
-    base_ = align_up(plan_.state_bytes, alignment_);
-    for (const std::size_t b : loose) {
-      plan_.blocks[b].bytes = align_up(plan_.blocks[b].bytes, alignment_);
-      plan_.blocks[b].offset = base_;
-      base_ += plan_.blocks[b].bytes;
-    }
-  }
-
-  void note_accesses() {
-    std::vector<int> occupants(lives_.size());
-    for (const Placement& p : in_.storage.placements) {
-      if (p.block >= 0 && p.offset != 0) occupants[static_cast<std::size_t>(p.block)] += 2;
-    }
-    for (std::size_t c = 0; c < in_.schedule.calls.size(); ++c) {
-      if (in_.storage.elided[c]) continue;
-      for (const auto* list : {&call(c).inputs, &call(c).outputs}) {
-        for (const std::int32_t i : *list) {
-          if (i == kAbsent) continue;
-          std::vector<std::size_t>& calls = lives_[block_of(i)].calls;
-          if (calls.empty() || calls.back() != c) calls.push_back(c);
-        }
-      }
-    }
-    for (const auto& [label, id] : in_.graph.outputs) {
-      lives_[block_of(in_.schedule.current[views_[id.index].root.index])].is_result = true;
-    }
-    for (std::size_t e = 0; e < in_.events.blocks.size(); ++e) {
-      const std::uint32_t b = in_.events.blocks[e];
-      Life& life = lives_[b];
-      life.event = static_cast<std::int64_t>(e);
-      // Parts of a whole come and go one by one; what the host reads or writes must lie where it expects it.
-      const bool is_whole = occupants[b] == 0;
-      const BlockKind kind = in_.storage.blocks[b].kind;
-      if (!in_.may_spill || !is_whole || life.is_result || kind == BlockKind::kInput) continue;
-      life.leave = kind == BlockKind::kGradient ? Leave::kLast : Leave::kFirst;
-    }
-  }
 
   std::int64_t workspace_bytes(std::size_t c) const { return workspace_of(in_.costs, call(c)); }
 

@@ -109,7 +109,6 @@ Graph build_step(const ModelSpec& spec, const TrainOptions& options, const Varia
   refuse_for_training(passes);
   if (options.device == "cuda") std::erase_if(passes, [](const Optimization* each) { return !each->is_for_cuda; });
   const auto pruning = parse_pruning(options.prune);
-  if (pruning && options.device == "cuda") throw UserError("--prune runs on the CPU; leave out --device cuda");
   Graph forward = build_forward(spec, of_a_part(spec));
   apply(variant, forward);
   if (spec.parts > 1 && !options.accumulate_batch_norm) refuse_batch_norm(forward);

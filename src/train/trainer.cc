@@ -1,53 +1,20 @@
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <numeric>
 
 #include "autodiff/optimizer.h"
 #include "core/bytes.h"
 #include "core/clock.h"
-#include "core/file.h"
-#include "core/random.h"
 #include "neap/error.h"
-#include "plan/simulate.h"
 #include "train/advice.h"
-#include "train/checkpoint.h"
 #include "train/parts.h"
-#include "train/profile.h"
 #include "train/schedule.h"
 #include "train/state.h"
 #include "train/trainer_impl.h"
-#include "train/weights.h"
 
 namespace neap {
 namespace {
-
-// The most that the process has had in RAM: its own high-water mark.
-std::int64_t rss_peak() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::int64_t>(usage.ru_maxrss) * kKiB;
-}
-
-std::string lengths_text(const TrainOptions& o) {
-  return fmt::format(" (lengths {}, at most {}; {})", o.lengths, o.length, o.length_schedule);
-}
-
-std::map<std::string, std::string> run_of(const TrainOptions& o, const ModelSpec& spec) {
-  std::map<std::string, std::string> out = {
-      {"model", spec.model->name()},
-      {"data", o.lengths == "fixed" && o.length_schedule.empty() ? o.data : o.data + lengths_text(o)},
-      {"seed", std::to_string(o.seed)},
-      {"batch", std::to_string(spec.batch() * spec.parts)},
-      {"optimizer", o.optimizer.name}};
-  if (spec.parts > 1) out["accumulate"] = std::to_string(spec.parts);
-  if (spec.split > 1) out["split"] = std::to_string(spec.split);
-  if (o.carry_state) out["carry-state"] = "on";
-  return out;
-}
 
 std::optional<std::int64_t> room_of(const TrainOptions& o) {
   if (o.reservation.empty()) return std::nullopt;
@@ -65,15 +32,6 @@ TrainOptions with_recorded_budget(TrainOptions o) {
 constexpr std::size_t kMostShapes = 32;
 
 }  // namespace
-
-double StepTimes::median() const {
-  std::array<double, 1024> sorted = ms_;
-  const auto count = std::min<std::int64_t>(count_, static_cast<std::int64_t>(sorted.size()));
-  if (count == 0) return 0;
-  const auto middle = sorted.begin() + count / 2;
-  std::nth_element(sorted.begin(), middle, sorted.begin() + count);
-  return *middle;
-}
 
 Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& options, const OpenData& open)
     : options_(with_settled_parts(model, with_recorded_budget(options))),
@@ -203,149 +161,6 @@ EvalReport Trainer::Impl::evaluate() {
   return evaluator_->run(*arena_, [this](Executor& executor) { gearbox_.enter(executor, 1); });
 }
 
-void Trainer::Impl::save(const std::string& path) const {
-  if (!path.ends_with(".safetensors")) {
-    return model().save(path, setup_.spec.request, weight_reader(graph(), first().executor()));
-  }
-  write_safetensors(path, outside_tensors(graph(), first().executor(), Kept::kWeights).tensors,
-                    {{"format", "neap"}, {"model", model().name()}});
-}
-
-void Trainer::Impl::checkpoint() const {
-  require(!options_.checkpoint.empty(), "a folder for checkpoints is given");
-  const OutsideTensors state = outside_tensors(graph(), first().executor(), Kept::kAll);
-  write_checkpoint(options_.checkpoint,
-                   {.step = step_,
-                    .run = run_of(options_, setup_.spec),
-                    .numerics_id = setup_.program->numerics_id,
-                    .levels = setup_.levels ? setup_.levels->text() : ""},
-                   state.tensors);
-}
-
-void Trainer::Impl::write_trace(const std::string& path) const {
-  if (!tracer_) throw UserError("no trace was kept; set TrainOptions::trace");
-  tracer_->write(path);
-}
-
-std::vector<StoredTensorReport> Trainer::Impl::stored_rows() const {
-  auto out = setup_.levels ? setup_.levels->rows() : std::vector<StoredTensorReport>{};
-  std::ranges::move(carried_.rows(), std::back_inserter(out));
-  return out;
-}
-
-Summary Trainer::Impl::summary() const {
-  return {.model = model().name(),
-          .device = options_.device,
-          .policy = options_.policy,
-          .steps = step_,
-          .batch = setup_.spec.batch() * setup_.spec.parts,
-          .parts = setup_.spec.parts,
-          .split = setup_.spec.split,
-          .budget_bytes = budget(),
-          .peak_bytes = peak_,
-          .store_all_bytes = setup_.store_all_bytes,
-          .state_bytes = first().plan().state_bytes,
-          .min_budget_bytes = budget_.minimum(),
-          .violations = violations_,
-          .median_step_ms = times_.median(),
-          .predicted_step_ms = active_ != nullptr ? Steering::predicted_ms(*active_) : 0,
-          .link_busy_ms = link_busy_ms_,
-          .compute_busy_ms = compute_busy_ms_,
-          .overlap_ms = overlap_ms_,
-          .busy_source = busy_source_,
-          .steering_share =
-              training_ms_ > 0 ? (steering_ms_ + gearbox_.overhead_ms() + steering_.overhead_ms()) / training_ms_ : 0,
-          .steering_bytes = std::max(steering_.bytes(), setup_.policy->own_bytes()),
-          .rss_peak_bytes = rss_peak(),
-          .planning_ms = setup_.planning_ms,
-          .planning_wait_ms = steering_.waited_ms(),
-          .plan_swaps = steering_.swaps(),
-          .replays = replays_,
-          .saved_bytes = saved_bytes(first().plan(), graph()),
-          .exact_saved_bytes = setup_.exact_saved_bytes,
-          .encoding_error = setup_.levels ? setup_.levels->total_error() : 0,
-          .kept_exact = setup_.levels ? setup_.levels->troubles() : 0,
-          .stored = stored_rows(),
-          .numerics_id = setup_.program->numerics_id,
-          .context_bytes = setup_.device->context_bytes(),
-          .loss_last = loss_,
-          .weights_hash =
-              fmt::format("{:016x}", hash_of(inside_tensors(graph(), first().executor(), Kept::kWeights).tensors)),
-          .recurrent = gearbox_.report(),
-          .tuning = tuning_report()};
-}
-
-PlanReport Trainer::Impl::plan() const {
-  const Stepper& stepper = active_ != nullptr ? *active_ : first();
-  PlanReport out = report_of(setup_, *stepper.program(), stepper.plan());
-  out.arena_bytes = arena_->bytes();
-  return out;
-}
-
-std::optional<double> Trainer::Impl::oracle_step_ms() const {
-  const Stepper& stepper = active_ != nullptr ? *active_ : first();
-  const double predicted_ms = Steering::predicted_ms(stepper);
-  if (!budget() || *budget() >= setup_.store_all_bytes || !(predicted_ms > 0)) return std::nullopt;
-  const Costs& costs = stepper.program()->costs;
-  const std::optional<Plan> exact =
-      joint_oracle_policy(has_place(options_))->within(steering_.problem(stepper), *budget());
-  const double here_ms = simulate(stepper.plan(), costs, setup_.link).ms;
-  if (!exact || !(here_ms > 0)) return std::nullopt;
-  return predicted_ms * simulate(*exact, costs, setup_.link).ms / here_ms;  // at the pace of the last steps
-}
-
-std::vector<std::string> Trainer::Impl::advice() const {
-  const Stepper& stepper = active_ != nullptr ? *active_ : first();
-  if (!budget()) return {};
-  StoredLevels stored;
-  const PlanningProblem problem = setup_.problem(*stepper.program(), &stepper.layout(), stored);
-  return advise_on_bytes(
-      {*setup_.policy, problem, stepper.plan(), *budget(), setup_.store_all_bytes, stepper.steered.pace.median()});
-}
-
-std::vector<LayerReport> Trainer::Impl::profile(int steps) {
-  if (options_.lengths != "fixed" || !options_.length_schedule.empty()) {
-    throw UserError("a profile is of one shape; leave --lengths fixed");
-  }
-  advance();  // the first step pays for cold memory
-  Stepper& stepper = *active_;
-  std::vector<double> sum(stepper.plan().instructions.size());
-  std::vector<double> ms;
-  for (int i = 0; i < steps; ++i) {
-    part_begins_ = batches_->next().begins;
-    enter(stepper);
-    write_inputs(stepper);
-    run_profiled(stepper, ms);
-    ++step_;
-    for (std::size_t k = 0; k < ms.size(); ++k) sum[k] += ms[k] / steps;
-  }
-  kernels_.kernels = kernels_of(*stepper.program(), stepper.plan(), stepper.executor().activities());
-  return profile_by_layer(*stepper.program(), stepper.plan(), sum);
-}
-
-void Trainer::Impl::run_profiled(Stepper& stepper, std::vector<double>& ms) {
-  try {
-    kernels_.missing = stepper.executor().run_sampled(ms);
-  } catch (const CannotEncode& trouble) {
-    throw DeviceError(fmt::format("step {}: '{}' has values that {} cannot hold; profile with --tolerance exact",
-                                  step_ + 1, graph().at(trouble.tensors.front().id).name,
-                                  precision::name(trouble.tensors.front().level)));
-  }
-}
-
-void Trainer::Impl::record(int steps, const std::string& path) {
-  RecordingWriter writer(path, model().name());
-  recorder_ = &writer;
-  try {
-    for (int i = 0; i < steps; ++i) advance();
-  } catch (...) {
-    recorder_ = nullptr;
-    throw;
-  }
-  recorder_ = nullptr;
-  writer.commit();
-}
-
 void Trainer::Impl::refuse_what_does_not_fit(std::int64_t bytes) const {
   if (!setup_.budget || bytes <= *setup_.budget) return;
   const bool is_reservation = !options_.reservation.empty();
@@ -376,32 +191,6 @@ void Trainer::Impl::write_inputs(Stepper& stepper) {
   stepper.executor().set_step(options_.seed, run);
   carried_.write(stepper, part_, part_begins_);
   batches_->write(stepper);
-}
-
-void Trainer::Impl::load_state() {
-  for (std::uint32_t i = 0; i < graph().tensors.size(); ++i) {
-    const Tensor& t = graph().tensors[i];
-    if (!is_state(t.role)) continue;
-    const bool is_ready = t.data && t.outside_axes.empty();  // no copy in between: it may be large
-    first().executor().write({i}, is_ready ? t.data->data() : initial_value(t, options_.seed).data());
-    if (t.data && t.data->is_mapped) forget(t.data->bytes);
-  }
-  // Starting weights may lack what training adds (optimizer state), a checkpoint may not.
-  if (!options_.init.empty())
-    load_tensors(SafeTensorsFile(options_.init), options_.init, graph(), first().executor(), Kept::kWeights);
-  if (!options_.resume) return;
-  if (options_.checkpoint.empty()) throw UserError("--resume needs --checkpoint FOLDER");
-  if (!std::filesystem::exists(checkpoint_path(options_.checkpoint))) return;  // nothing was saved yet
-  const Checkpoint checkpoint(options_.checkpoint);
-  checkpoint.check_same_run(run_of(options_, setup_.spec));
-  load_tensors(checkpoint.tensors(), checkpoint_path(options_.checkpoint).string(), graph(), first().executor(),
-               Kept::kAll);
-  step_ = checkpoint.info().step;
-  const std::string& levels = checkpoint.info().levels;
-  if (setup_.levels && !levels.empty() && !setup_.levels->restore(levels)) {
-    throw UserError(fmt::format("checkpoint '{}' is damaged: its levels of storage cannot be read",
-                                checkpoint_path(options_.checkpoint).string()));
-  }
 }
 
 Trainer::~Trainer() = default;

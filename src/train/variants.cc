@@ -32,7 +32,8 @@ std::vector<Variant> variants_of(const TrainOptions& options, const Graph& graph
   if (by_cudnn && options.device == "cpu") throw UserError("--gates cudnn is for --device cuda");
   if (std::none_of(graph.nodes.begin(), graph.nodes.end(), is_chunk)) return {{}};
   if (o.gates != "adaptive") return {{o.gates == "keep" || by_cudnn, unroll, by_cudnn}};
-  // The other policies do what they say and no more; levels are of one program's tensors; on CUDA gates are kept.
+  // The other policies do what they say and no more; levels are of one program's tensors; on CUDA gates are kept unless
+  // it is said otherwise, since products over other rows have other bits there.
   const bool is_free =
       options.policy == "adaptive" && options.precision.tolerance == "exact" && options.device != "cuda";
   if (!is_free) return {{true, unroll}};

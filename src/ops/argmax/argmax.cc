@@ -1,9 +1,10 @@
 // argmax, argmin (x; axis = 0, keepdims = 1, select_last_index = 0): where the best element stands, the first of equals
 // (or the last), NaN before all; i64. Numbers of any type; fast for f32.
+#include "ops/argmax/argmax.h"
+
 #include <fmt/format.h>
 
 #include "neap/error.h"
-#include "ops/argmax/argmax_simd.h"
 #include "ops/elementwise/element.h"
 #include "ops/kernel.h"
 
@@ -49,6 +50,12 @@ Prepared simd(const OpCall& call) {
       [run, line = line_of(call)](const Buffers& b) { run(b.in<float>(0), b.out<std::int64_t>(0), line); });
 }
 
+Prepared cuda(const OpCall& call) {
+  if (call.in(0).dtype != DType::kF32) return Declined{"f32 only"};
+  return argmax_cuda != nullptr ? argmax_cuda(line_of(call), call.op->name == "argmax", takes_last(call))
+                                : not_linked();
+}
+
 struct Search {
   ArgLine line;
   bool is_max;
@@ -84,7 +91,8 @@ Prepared ref(const OpCall& call) {
 
 double one_a_term(const OpCall& call) { return static_cast<double>(call.in(0).elements()); }
 
-constexpr KernelEntry kKernels[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kKernels[] = {
+    {"cuda", DeviceKind::kCuda, cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
 
 constexpr OpDef search(std::string_view name) {
   return {.name = name, .infer = infer, .kernels = kKernels, .kernel_count = std::size(kKernels), .flops = one_a_term};

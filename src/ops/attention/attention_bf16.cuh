@@ -1,64 +1,11 @@
 // Attention of bf16 on tensor cores, heads of 64 numbers, without mask and dropout: tiles and running sums as in
 // attention_cuda.cu. A warp has R times 16 rows, a block W warps. Backward is two kernels, one by keys and one by
-// queries: each result is added up by one warp in order, so the bits do not depend on timing. Positions are counted in
-// 32 bits: arithmetic in 64 took more instructions than the products.
+// queries: each result is added up by one warp in order, so the bits do not depend on timing.
 #pragma once
 
-#include "device/cuda/launch.cuh"
-#include "ops/attention/attention_mma.cuh"
-#include "ops/attention/attention_simd.h"
+#include "ops/attention/attention_span.cuh"
 
 namespace neap::ops {
-
-inline constexpr float kLog2E = 1.4426950408889634F;
-
-struct AttentionTensors {
-  AttentionShape s;
-  const Bf16 *q, *k, *v;
-  const Bf16 *dout, *out;
-  float *lse, *delta;  // [batch, heads, queries]
-  Bf16 *y, *dq, *dk, *dv;
-};
-
-// The part of a shape that inner loops need.
-struct Span {
-  int queries, keys, offset;
-  bool causal;
-
-  __device__ explicit Span(const AttentionShape& s)
-      : queries(static_cast<int>(s.queries)),
-        keys(static_cast<int>(s.keys)),
-        offset(static_cast<int>(s.offset)),
-        causal(s.causal) {}
-  __device__ bool sees(int query, int key) const { return key < keys && (!causal || key <= query + offset); }
-  __device__ int keys_for(int last_query) const {
-    if (!causal) return keys;
-    const int end = last_query + offset + 1;
-    return end < 0 ? 0 : end < keys ? end : keys;
-  }
-};
-
-// Where a block works; causal blocks with the most to do come first.
-struct Spot {
-  int b, h, kv, first;
-  std::int64_t line;
-
-  __device__ Spot(const AttentionShape& s, int rows)
-      : b(static_cast<int>(blockIdx.z)),
-        h(static_cast<int>(blockIdx.y)),
-        kv(h / static_cast<int>(s.heads / s.kv_heads)),
-        first(static_cast<int>(gridDim.x - 1 - blockIdx.x) * rows),
-        line((b * s.heads + h) * s.queries) {}
-};
-
-__device__ inline float row_max(float v) {
-  v = fmaxf(v, __shfl_xor_sync(0xffffffffU, v, 1));
-  return fmaxf(v, __shfl_xor_sync(0xffffffffU, v, 2));
-}
-__device__ inline float row_sum(float v) {
-  v += __shfl_xor_sync(0xffffffffU, v, 1);
-  return v + __shfl_xor_sync(0xffffffffU, v, 2);
-}
 
 // Keys and values in two turns of shared memory: the next tile travels while one is worked on.
 template <int W>
@@ -86,28 +33,46 @@ __device__ KeyTiles<W> key_tiles(const AttentionTensors& t, const Spot& at, cons
           static_cast<int>(s.v.token)};
 }
 
-// One tile's scores of R x 16 queries become weights against the running maximum; sums and totals shrink with it.
-__device__ inline void soften(float (&score)[8][4], float (&sums)[8][4], float (&top)[2], float (&total)[2],
-                              float scale) {
+// Scores of a tile of keys.
+template <int R>
+__device__ __forceinline__ void multiply_keys(float (&score)[R][8][4], const Four (&q)[R][4], std::uint32_t k_tile) {
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    float highest = -INFINITY;
+  for (int k = 0; k < 4; ++k) {
 #pragma unroll
-    for (int n = 0; n < 8; ++n) highest = fmaxf(highest, fmaxf(score[n][2 * half], score[n][2 * half + 1]));
-    const float now = fmaxf(top[half], row_max(highest));
-    const float level = now == -INFINITY ? 0 : now * scale;
-    const float shrink = exp2_of(fmaf(top[half], scale, -level));
-    top[half] = now;
-    total[half] *= shrink;
+    for (int n = 0; n < 4; ++n) {
+      const Four b = rows_as_columns(k_tile, 16 * n, k);
 #pragma unroll
-    for (int n = 0; n < 8; ++n) {
-#pragma unroll
-      for (int i = 2 * half; i < 2 * half + 2; ++i) {
-        score[n][i] = exp2_of(fmaf(score[n][i], scale, -level));
-        total[half] += score[n][i];
-        sums[n][i] *= shrink;
+      for (int r = 0; r < R; ++r) {
+        multiply(score[r][2 * n], q[r][k], b.r[0], b.r[1]);
+        multiply(score[r][2 * n + 1], q[r][k], b.r[2], b.r[3]);
       }
     }
+  }
+}
+
+template <int R>
+__device__ __forceinline__ void add_product(float (&sums)[R][8][4], const Four (&a)[R], std::uint32_t tile, int row) {
+#pragma unroll
+  for (int n = 0; n < 4; ++n) {
+    const Four b = rows_as_terms(tile, row, n);
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+      multiply(sums[r][2 * n], a[r], b.r[0], b.r[1]);
+      multiply(sums[r][2 * n + 1], a[r], b.r[2], b.r[3]);
+    }
+  }
+}
+
+// Weights of a tile times its values.
+template <int R>
+__device__ __forceinline__ void add_values(float (&sums)[R][8][4], const float (&weight)[R][8][4],
+                                           std::uint32_t v_tile) {
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    Four p[R];
+#pragma unroll
+    for (int r = 0; r < R; ++r) p[r] = as_operand(weight[r][2 * k], weight[r][2 * k + 1]);
+    add_product<R>(sums, p, v_tile, 16 * k);
   }
 }
 
@@ -117,7 +82,6 @@ __global__ void __launch_bounds__(32 * W, 16 / W / R) forward_kernel(const __gri
   const AttentionShape& s = t.s;
   const Span span(s);
   const Spot at(s, 16 * R * W);
-  const int lane = static_cast<int>(threadIdx.x) % 32;
   const int row = at.first + static_cast<int>(threadIdx.x) / 32 * 16 * R;  // of the warp
   const KeyTiles<W> tiles = key_tiles<W>(t, at, memory);
   Four q[R][4];
@@ -143,65 +107,23 @@ __global__ void __launch_bounds__(32 * W, 16 / W / R) forward_kernel(const __gri
     __syncthreads();
     if (first < warp_end) {
       const std::uint32_t k_tile = tiles.keys_at(turn);
-      const std::uint32_t v_tile = k_tile + kTileBytes;
       float score[R][8][4] = {};
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-#pragma unroll
-        for (int n = 0; n < 4; ++n) {
-          const Four b = rows_as_columns(k_tile, 16 * n, k);
-#pragma unroll
-          for (int r = 0; r < R; ++r) {
-            multiply(score[r][2 * n], q[r][k], b.r[0], b.r[1]);
-            multiply(score[r][2 * n + 1], q[r][k], b.r[2], b.r[3]);
-          }
-        }
-      }
+      multiply_keys<R>(score, q, k_tile);
       const bool is_whole =
           first + kTileRows <= span.keys && (!span.causal || first + kTileRows - 1 <= row + span.offset);
 #pragma unroll
       for (int r = 0; r < R; ++r) {
-        if (!is_whole) {
-#pragma unroll
-          for (int n = 0; n < 8; ++n) {
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-              const int query = row + 16 * r + lane / 4 + 8 * (i / 2);
-              if (!span.sees(query, first + 8 * n + lane % 4 * 2 + i % 2)) score[r][n][i] = -INFINITY;
-            }
-          }
-        }
+        if (!is_whole) hide_unseen(span, score[r], row + 16 * r, first);
         soften(score[r], sums[r], top[r], total[r], scale);
       }
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        Four p[R];
-#pragma unroll
-        for (int r = 0; r < R; ++r) p[r] = as_operand(score[r][2 * k], score[r][2 * k + 1]);
-#pragma unroll
-        for (int n = 0; n < 4; ++n) {
-          const Four b = rows_as_terms(v_tile, 16 * k, n);
-#pragma unroll
-          for (int r = 0; r < R; ++r) {
-            multiply(sums[r][2 * n], p[r], b.r[0], b.r[1]);
-            multiply(sums[r][2 * n + 1], p[r], b.r[2], b.r[3]);
-          }
-        }
-      }
+      add_values<R>(sums, score, k_tile + kTileBytes);
     }
     __syncthreads();
   }
 #pragma unroll
   for (int r = 0; r < R; ++r) {
     float factor[2];
-    for (int half = 0; half < 2; ++half) {
-      const float all = row_sum(total[r][half]);
-      factor[half] = all == 0 ? 0 : 1 / all;
-      const int query = row + 16 * r + lane / 4 + 8 * half;
-      if (t.lse != nullptr && lane % 4 == 0 && query < span.queries) {
-        t.lse[at.line + query] = all == 0 ? -INFINITY : fmaf(top[r][half], s.scale, logf(all));
-      }
-    }
+    finish_rows(t, span, at, row + 16 * r, top[r], total[r], factor);
     store_rows(sums[r], factor, t.y + at.b * s.out.batch + at.h * s.out.head, row + 16 * r, s.queries, s.out.token);
   }
 }
@@ -243,19 +165,6 @@ __device__ void two_products(float (&first)[R][2][4], float (&second)[R][2][4], 
   }
 }
 
-template <int R>
-__device__ void add_product(float (&sums)[R][8][4], const Four (&a)[R], std::uint32_t tile, int row) {
-#pragma unroll
-  for (int n = 0; n < 4; ++n) {
-    const Four b = rows_as_terms(tile, row, n);
-#pragma unroll
-    for (int r = 0; r < R; ++r) {
-      multiply(sums[r][2 * n], a[r], b.r[0], b.r[1]);
-      multiply(sums[r][2 * n + 1], a[r], b.r[2], b.r[3]);
-    }
-  }
-}
-
 // What a block of keys has in registers, and the tile of queries that it meets.
 struct QueryTile {
   std::uint32_t q, d;
@@ -293,6 +202,42 @@ __device__ void keys_part(const Span& span, const QueryTile& tile, int part, int
   add_product<1>(dk, slopes, tile.q, 16 * part);
 }
 
+// A tile of queries in its turn of shared memory, and what belongs to its rows.
+template <int W>
+__device__ __forceinline__ void load_queries(const AttentionTensors& t, const Span& span, const QueryWalk::Place& at,
+                                             std::uint32_t tile, std::uint32_t lines) {
+  const AttentionShape& s = t.s;
+  const int b = static_cast<int>(blockIdx.z);
+  const int left = span.queries - at.first;
+  const int q_step = static_cast<int>(s.q.token);
+  const int d_step = static_cast<int>(s.out.token);
+  load_tile<32 * W>(tile, t.q + b * s.q.batch + at.h * s.q.head + static_cast<std::int64_t>(at.first) * q_step, left,
+                    q_step);
+  load_tile<32 * W>(tile + kTileBytes,
+                    t.dout + b * s.out.batch + at.h * s.out.head + static_cast<std::int64_t>(at.first) * d_step, left,
+                    d_step);
+  load_lines<32 * W>(t, lines, (b * s.heads + at.h) * s.queries + at.first, left);
+}
+
+// A tile of queries against the warp's keys.
+__device__ __forceinline__ void keys_tile(const Span& span, const QueryTile& tile, int row, float scale,
+                                          const Four (&k)[1][4], const Four (&v)[1][4], float (&dk)[1][8][4],
+                                          float (&dv)[1][8][4]) {
+  const int first = tile.first;
+  const bool is_whole =
+      first + kTileRows <= span.queries && row + 16 <= span.keys && (!span.causal || row + 15 <= first + span.offset);
+  if (is_whole) {
+#pragma unroll
+    for (int part = 0; part < 4; ++part) keys_part<false>(span, tile, part, row, scale, k, v, dk, dv);
+  } else {
+#pragma unroll 1
+    for (int part = 0; part < 4; ++part) {
+      if (span.causal && row > first + 16 * part + 15 + span.offset) continue;  // none of these queries sees the keys
+      keys_part<true>(span, tile, part, row, scale, k, v, dk, dv);
+    }
+  }
+}
+
 // dk and dv: a block has some keys of one head of k, and goes through the queries of every head that uses them.
 template <int W, int M>
 __global__ void __launch_bounds__(32 * W, M) keys_kernel(const __grid_constant__ AttentionTensors t) {
@@ -313,59 +258,24 @@ __global__ void __launch_bounds__(32 * W, M) keys_kernel(const __grid_constant__
   load_rows(v[0], t.v + b * s.v.batch + kv * s.v.head, row, s.keys, s.v.token);
   float dk[1][8][4] = {};
   float dv[1][8][4] = {};
-  const int group = static_cast<int>(s.heads / s.kv_heads);
-  const int seen = span.causal && block > span.offset ? block - span.offset : 0;  // by the first query
-  const int start = seen / kTileRows * kTileRows;
-  const int last_head = start < span.queries ? (kv + 1) * group : kv * group;
-  const int q_step = static_cast<int>(s.q.token);
-  const int d_step = static_cast<int>(s.out.token);
-  const auto load = [&](int h, int first, int turn) {
-    const std::uint32_t tile = tiles + static_cast<std::uint32_t>(turn * 2 * kTileBytes);
-    const int left = span.queries - first;
-    load_tile<32 * W>(tile, t.q + b * s.q.batch + h * s.q.head + static_cast<std::int64_t>(first) * q_step, left,
-                      q_step);
-    load_tile<32 * W>(tile + kTileBytes,
-                      t.dout + b * s.out.batch + h * s.out.head + static_cast<std::int64_t>(first) * d_step, left,
-                      d_step);
-    const std::int64_t line = (b * s.heads + h) * s.queries + first;
-    for (int i = static_cast<int>(threadIdx.x); i < 2 * kTileRows; i += 32 * W) {
-      const int column = i % kTileRows;
-      const float* from = (i < kTileRows ? t.lse : t.delta) + line + (column < left ? column : 0);
-      load_float(lines_at + static_cast<std::uint32_t>((turn * 2 * kTileRows + i) * 4), from, column < left);
-    }
+  const auto tile_at = [&](int turn) { return tiles + static_cast<std::uint32_t>(turn * 2 * kTileBytes); };
+  const auto load = [&](const QueryWalk::Place& at, int turn) {
+    load_queries<W>(t, span, at, tile_at(turn), lines_at + static_cast<std::uint32_t>(turn * 2 * kTileRows * 4));
   };
-  int h = kv * group;
-  int first = start;
-  if (h < last_head) load(h, first, 0);
+  const QueryWalk walk(s, span, kv, block);
+  QueryWalk::Place at = walk.begin(kv);
+  if (walk.has(at)) load(at, 0);
   commit_loads();
-  for (int turn = 0; h < last_head; turn ^= 1) {
-    int next_h = h;
-    int next_first = first + kTileRows;
-    if (next_first >= span.queries) {
-      ++next_h;
-      next_first = start;
-    }
-    if (next_h < last_head) load(next_h, next_first, turn ^ 1);
+  for (int turn = 0; walk.has(at); turn ^= 1) {
+    const QueryWalk::Place next = walk.next(at, span);
+    if (walk.has(next)) load(next, turn ^ 1);
     commit_loads();
     wait_for_loads<1>();
     __syncthreads();
-    const std::uint32_t q_tile = tiles + static_cast<std::uint32_t>(turn * 2 * kTileBytes);
-    const QueryTile tile{q_tile, q_tile + kTileBytes, lines[turn][0], lines[turn][1], first};
-    const bool is_whole =
-        first + kTileRows <= span.queries && row + 16 <= span.keys && (!span.causal || row + 15 <= first + span.offset);
-    if (is_whole) {
-#pragma unroll
-      for (int part = 0; part < 4; ++part) keys_part<false>(span, tile, part, row, scale, k, v, dk, dv);
-    } else {
-#pragma unroll 1
-      for (int part = 0; part < 4; ++part) {
-        if (span.causal && row > first + 16 * part + 15 + span.offset) continue;  // none of these queries sees the keys
-        keys_part<true>(span, tile, part, row, scale, k, v, dk, dv);
-      }
-    }
+    const std::uint32_t q_tile = tile_at(turn);
+    keys_tile(span, {q_tile, q_tile + kTileBytes, lines[turn][0], lines[turn][1], at.first}, row, scale, k, v, dk, dv);
     __syncthreads();
-    h = next_h;
-    first = next_first;
+    at = next;
   }
   const float one[2] = {1, 1};
   const float scales[2] = {s.scale, s.scale};
@@ -403,25 +313,14 @@ __device__ void queries_part(const Span& span, std::uint32_t k_tile, std::uint32
   add_product<R>(dq, slopes, k_tile, 16 * part);
 }
 
-template <int W, int R, int M>
-__global__ void __launch_bounds__(32 * W, M) queries_kernel(const __grid_constant__ AttentionTensors t) {
-  __shared__ __align__(128) std::byte memory[4 * kTileBytes];
-  const AttentionShape& s = t.s;
-  const Span span(s);
-  const Spot at(s, 16 * R * W);
+// What belongs to the warp's queries: their levels, deltas; whether one of them sees no key.
+template <int R>
+__device__ __forceinline__ bool load_levels(const AttentionTensors& t, const Span& span, const Spot& at, int row,
+                                            float (&level)[R][2], float (&delta)[R][2]) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int row = at.first + static_cast<int>(threadIdx.x) / 32 * 16 * R;
-  const float scale = s.scale * kLog2E;
-  const KeyTiles<W> tiles = key_tiles<W>(t, at, memory);
-  Four q[R][4];
-  Four d[R][4];
-  float level[R][2];
-  float delta[R][2];
   bool has_blind = false;
 #pragma unroll
   for (int r = 0; r < R; ++r) {
-    load_rows(q[r], t.q + at.b * s.q.batch + at.h * s.q.head, row + 16 * r, s.queries, s.q.token);
-    load_rows(d[r], t.dout + at.b * s.out.batch + at.h * s.out.head, row + 16 * r, s.queries, s.out.token);
     for (int half = 0; half < 2; ++half) {
       const int query = row + 16 * r + lane / 4 + 8 * half;
       level[r][half] = query < span.queries ? t.lse[at.line + query] * kLog2E : INFINITY;
@@ -429,6 +328,28 @@ __global__ void __launch_bounds__(32 * W, M) queries_kernel(const __grid_constan
       has_blind = has_blind || level[r][half] == -INFINITY;
     }
   }
+  return has_blind;
+}
+
+template <int W, int R, int M>
+__global__ void __launch_bounds__(32 * W, M) queries_kernel(const __grid_constant__ AttentionTensors t) {
+  __shared__ __align__(128) std::byte memory[4 * kTileBytes];
+  const AttentionShape& s = t.s;
+  const Span span(s);
+  const Spot at(s, 16 * R * W);
+  const int row = at.first + static_cast<int>(threadIdx.x) / 32 * 16 * R;
+  const float scale = s.scale * kLog2E;
+  const KeyTiles<W> tiles = key_tiles<W>(t, at, memory);
+  Four q[R][4];
+  Four d[R][4];
+  float level[R][2];
+  float delta[R][2];
+#pragma unroll
+  for (int r = 0; r < R; ++r) {
+    load_rows(q[r], t.q + at.b * s.q.batch + at.h * s.q.head, row + 16 * r, s.queries, s.q.token);
+    load_rows(d[r], t.dout + at.b * s.out.batch + at.h * s.out.head, row + 16 * r, s.queries, s.out.token);
+  }
+  const bool has_blind = load_levels<R>(t, span, at, row, level, delta);
   float dq[R][8][4] = {};
   const int end = span.keys_for(at.first + 16 * R * W - 1);
   if (end > 0) tiles.load(0, 0);

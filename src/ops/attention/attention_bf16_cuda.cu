@@ -1,8 +1,18 @@
 // Attention of bf16 by warps (attention_bf16.cuh), for cards that have no faster way.
+#include "ops/attention/attention_bf16.cuh"
 #include "ops/attention/attention_launch.cuh"
 #include "ops/cuda_kernel.h"
 
 namespace neap::ops {
+namespace {
+
+void run_delta(const AttentionTensors& t, cudaStream_t stream) {
+  const std::int64_t lines = t.s.batch * t.s.heads * t.s.queries;
+  delta_kernel<<<static_cast<unsigned>((lines * 8 + kThreads - 1) / kThreads), kThreads, 0, stream>>>(t);
+  check_launch("attention_grad");
+}
+
+}  // namespace
 
 Prepared attention_bf16_cuda(const OpCall& call) {
   const AttentionShape shape = attention_shape(call, kForwardInputs);

@@ -37,6 +37,35 @@ __device__ float over_row(float value, bool is_max) {
   return value;
 }
 
+// Scores of a row's keys from `key` on become weights, behind dropout, against the running maximum; total and sums
+// shrink with it.
+template <class T>
+__device__ __forceinline__ void soften(const AttentionPair& pair, std::int64_t row, std::int64_t key,
+                                       float (&score)[T::kEach], float& top, float& total, float4 (&sums)[T::kParts]) {
+  float highest = -INFINITY;
+  for (int j = 0; j < T::kEach; ++j) {
+    score[j] = pair.score(score[j], row, key + threadIdx.x + 16 * j);
+    highest = score[j] > highest || score[j] != score[j] ? score[j] : highest;
+  }
+  highest = over_row(highest, true);
+  const float now = highest > top || highest != highest ? highest : top;
+  const float shrink = now == -INFINITY ? 1 : expf(top - now);
+  float sum = 0;
+  for (int j = 0; j < T::kEach; ++j) {
+    const float weight = score[j] == -INFINITY ? 0 : expf(score[j] - now);
+    sum += weight;
+    score[j] = weight == 0 ? 0 : weight * pair.keep(row, key + threadIdx.x + 16 * j);
+  }
+  total = total * shrink + over_row(sum, false);
+  top = now;
+  for (int k = 0; k < T::kParts; ++k) {
+    sums[k].x *= shrink;
+    sums[k].y *= shrink;
+    sums[k].z *= shrink;
+    sums[k].w *= shrink;
+  }
+}
+
 template <class T>
 __global__ void __launch_bounds__(256) forward_kernel(const __grid_constant__ Inputs in, float* out, float* lse) {
   extern __shared__ float4 memory[];
@@ -67,29 +96,7 @@ __global__ void __launch_bounds__(256) forward_kernel(const __grid_constant__ In
     float score[T::kEach][T::kEach];
     T::multiply(q, kv, score);
     for (int i = 0; i < T::kEach; ++i) {
-      const std::int64_t row = first + threadIdx.y + 16 * i;
-      float highest = -INFINITY;
-      for (int j = 0; j < T::kEach; ++j) {
-        score[i][j] = pair.score(score[i][j], row, at + threadIdx.x + 16 * j);
-        highest = score[i][j] > highest || score[i][j] != score[i][j] ? score[i][j] : highest;
-      }
-      highest = over_row(highest, true);
-      const float now = highest > top[i] || highest != highest ? highest : top[i];
-      const float shrink = now == -INFINITY ? 1 : expf(top[i] - now);
-      float sum = 0;
-      for (int j = 0; j < T::kEach; ++j) {
-        const float weight = score[i][j] == -INFINITY ? 0 : expf(score[i][j] - now);
-        sum += weight;
-        score[i][j] = weight == 0 ? 0 : weight * pair.keep(row, at + threadIdx.x + 16 * j);
-      }
-      total[i] = total[i] * shrink + over_row(sum, false);
-      top[i] = now;
-      for (int k = 0; k < T::kParts; ++k) {
-        sums[i][k].x *= shrink;
-        sums[i][k].y *= shrink;
-        sums[i][k].z *= shrink;
-        sums[i][k].w *= shrink;
-      }
+      soften<T>(pair, first + threadIdx.y + 16 * i, at, score[i], top[i], total[i], sums[i]);
     }
     T::put(score, p);
     __syncthreads();

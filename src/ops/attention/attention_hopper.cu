@@ -2,8 +2,8 @@
 // share the tiles they meet were slower, and so were fewer blocks a multiprocessor with more registers.) As there, each
 // result is added up by one warpgroup in order.
 #include "ops/attention/attention.h"
-#include "ops/attention/attention_bf16.cuh"
 #include "ops/attention/attention_launch.cuh"
+#include "ops/attention/attention_span.cuh"
 #include "ops/attention/attention_wgmma.cuh"
 #include "ops/cuda_kernel.h"
 
@@ -35,6 +35,69 @@ struct Shared {
   }
 };
 
+// Two tensors whose rows a block meets tile by tile.
+template <int kOwn>
+struct Others {
+  Shared<kOwn> shared;
+  const Bf16 *a, *b;
+  int rows, a_step, b_step;
+
+  __device__ __forceinline__ void load(int first, int turn) const {
+    shared.load_other(turn, 0, a, first, rows, a_step);
+    shared.load_other(turn, 1, b, first, rows, b_step);
+  }
+};
+
+template <int kOwn>
+__device__ __forceinline__ Others<kOwn> keys_and_values(const Shared<kOwn>& shared, const AttentionTensors& t,
+                                                        const Spot& at) {
+  const AttentionShape& s = t.s;
+  return {shared,
+          t.k + at.b * s.k.batch + at.kv * s.k.head,
+          t.v + at.b * s.v.batch + at.kv * s.v.head,
+          static_cast<int>(s.keys),
+          static_cast<int>(s.k.token),
+          static_cast<int>(s.v.token)};
+}
+
+// The tile of this turn is there for the products of all threads; the next one, if any, is on its way.
+__device__ __forceinline__ void await_tile() {
+  commit_loads();
+  wait_for_loads<1>();
+  show_to_products();
+  __syncthreads();
+}
+
+// score = the rows of one tile times those of another.
+__device__ __forceinline__ void product_of(Results& score, std::uint32_t own, std::uint32_t other) {
+  begin_products();
+  multiply_whole(score, own, other);
+  wait_for_products();
+  hold(score);
+}
+
+// Both of a block's own tiles times the two that it meets in this turn.
+template <int kOwn>
+__device__ __forceinline__ void both_products(Results& p, Results& dp, const Shared<kOwn>& shared, int turn) {
+  begin_products();
+  multiply_whole(p, shared.own(0), shared.other(turn, 0));
+  multiply_whole(dp, shared.own(1), shared.other(turn, 1));
+  wait_for_products();
+  hold(p);
+  hold(dp);
+}
+
+// sums += weights times a tile.
+__device__ __forceinline__ void add_weighted(Results& sums, const Results& weights, std::uint32_t tile) {
+  Four p[4];
+  as_operands(p, weights);
+  hold(sums);
+  begin_products();
+  add_whole(sums, p, tile);
+  wait_for_products();
+  hold(sums);
+}
+
 __device__ float2 two_floats(std::uint32_t address) {
   float2 v;
   asm volatile("ld.shared.v2.f32 {%0,%1}, [%2];\n" : "=f"(v.x), "=f"(v.y) : "r"(address));
@@ -48,14 +111,8 @@ __global__ void __launch_bounds__(kGroupThreads, 4) forward(const __grid_constan
   const AttentionShape& s = t.s;
   const Span span(s);
   const Spot at(s, 64);
-  const int lane = static_cast<int>(threadIdx.x) % 32;
   const int row = at.first + static_cast<int>(threadIdx.x) / 32 * 16;  // of the warp
-  const Bf16* keys = t.k + at.b * s.k.batch + at.kv * s.k.head;
-  const Bf16* values = t.v + at.b * s.v.batch + at.kv * s.v.head;
-  const auto load = [&](int first, int turn) {
-    shared.load_other(turn, 0, keys, first, span.keys, static_cast<int>(s.k.token));
-    shared.load_other(turn, 1, values, first, span.keys, static_cast<int>(s.v.token));
-  };
+  const auto others = keys_and_values(shared, t, at);
   shared.load_own(0, t.q + at.b * s.q.batch + at.h * s.q.head + at.first * s.q.token, span.queries - at.first,
                   static_cast<int>(s.q.token));
   Results sums = {};
@@ -63,51 +120,23 @@ __global__ void __launch_bounds__(kGroupThreads, 4) forward(const __grid_constan
   float total[2] = {};
   const float scale = s.scale * kLog2E;
   const int end = span.keys_for(at.first + 63);
-  if (end > 0) load(0, 0);
+  if (end > 0) others.load(0, 0);
   commit_loads();
   int turn = 0;
   for (int first = 0; first < end; first += kTileRows, turn ^= 1) {
-    if (first + kTileRows < end) load(first + kTileRows, turn ^ 1);
-    commit_loads();
-    wait_for_loads<1>();
-    show_to_products();
-    __syncthreads();
+    if (first + kTileRows < end) others.load(first + kTileRows, turn ^ 1);
+    await_tile();
     Results score;
-    begin_products();
-    multiply_whole(score, shared.own(0), shared.other(turn, 0));
-    wait_for_products();
-    hold(score);
+    product_of(score, shared.own(0), shared.other(turn, 0));
     const bool is_whole =
         first + kTileRows <= span.keys && (!span.causal || first + kTileRows - 1 <= at.first + span.offset);
-    if (!is_whole) {
-#pragma unroll
-      for (int n = 0; n < 8; ++n) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int query = row + lane / 4 + 8 * (i / 2);
-          if (!span.sees(query, first + 8 * n + lane % 4 * 2 + i % 2)) score[n][i] = -INFINITY;
-        }
-      }
-    }
+    if (!is_whole) hide_unseen(span, score, row, first);
     soften(score, sums, top, total, scale);
-    Four p[4];
-    as_operands(p, score);
-    hold(sums);
-    begin_products();
-    add_whole(sums, p, shared.other(turn, 1));
-    wait_for_products();
-    hold(sums);
+    add_weighted(sums, score, shared.other(turn, 1));
     __syncthreads();
   }
   float factor[2];
-  for (int half = 0; half < 2; ++half) {
-    const float all = row_sum(total[half]);
-    factor[half] = all == 0 ? 0 : 1 / all;
-    const int query = row + lane / 4 + 8 * half;
-    if (t.lse != nullptr && lane % 4 == 0 && query < span.queries) {
-      t.lse[at.line + query] = all == 0 ? -INFINITY : fmaf(top[half], s.scale, logf(all));
-    }
-  }
+  finish_rows(t, span, at, row, top, total, factor);
   store_rows(sums, factor, t.y + at.b * s.out.batch + at.h * s.out.head, row, s.queries, s.out.token);
 }
 
@@ -137,6 +166,36 @@ __device__ void slopes_by_keys(const Span& span, Results& p, Results& dp, std::u
   }
 }
 
+// A tile of queries with their gradients, and lse and delta of its rows.
+__device__ __forceinline__ void load_queries(const Shared<2>& shared, const AttentionTensors& t, const Span& span,
+                                             const QueryWalk::Place& at, int turn) {
+  const AttentionShape& s = t.s;
+  const int b = static_cast<int>(blockIdx.z);
+  shared.load_other(turn, 0, t.q + b * s.q.batch + at.h * s.q.head, at.first, span.queries,
+                    static_cast<int>(s.q.token));
+  shared.load_other(turn, 1, t.dout + b * s.out.batch + at.h * s.out.head, at.first, span.queries,
+                    static_cast<int>(s.out.token));
+  load_lines<kGroupThreads>(t, shared.lines(turn), (b * s.heads + at.h) * s.queries + at.first,
+                            span.queries - at.first);
+}
+
+// dv += the tile's weights times its gradients, dk += its slopes times its queries.
+__device__ __forceinline__ void add_both(Results& dv, const Results& p, Results& dk, const Results& dp,
+                                         const Shared<2>& shared, int turn) {
+  Four weights[4];
+  Four slopes[4];
+  as_operands(weights, p);
+  as_operands(slopes, dp);
+  hold(dv);
+  hold(dk);
+  begin_products();
+  add_whole(dv, weights, shared.other(turn, 1));
+  add_whole(dk, slopes, shared.other(turn, 0));
+  wait_for_products();
+  hold(dv);
+  hold(dk);
+}
+
 // dk and dv: a block has some keys of one head of k, and goes through the queries of every head that uses them.
 __global__ void __launch_bounds__(kGroupThreads, 3) by_keys(const __grid_constant__ AttentionTensors t) {
   using Memory = Shared<2>;
@@ -153,70 +212,29 @@ __global__ void __launch_bounds__(kGroupThreads, 3) by_keys(const __grid_constan
                   static_cast<int>(s.k.token));
   shared.load_own(1, t.v + b * s.v.batch + kv * s.v.head + block * s.v.token, span.keys - block,
                   static_cast<int>(s.v.token));
-  const int heads = static_cast<int>(s.heads / s.kv_heads);
-  const int seen = span.causal && block > span.offset ? block - span.offset : 0;  // by the first query
-  const int start = seen / kTileRows * kTileRows;
-  const int last_head = start < span.queries ? (kv + 1) * heads : kv * heads;
-  const auto load = [&](int h, int first, int turn) {
-    shared.load_other(turn, 0, t.q + b * s.q.batch + h * s.q.head, first, span.queries, static_cast<int>(s.q.token));
-    shared.load_other(turn, 1, t.dout + b * s.out.batch + h * s.out.head, first, span.queries,
-                      static_cast<int>(s.out.token));
-    const std::int64_t line = (b * s.heads + h) * s.queries + first;
-    for (int i = static_cast<int>(threadIdx.x); i < 2 * kTileRows; i += kGroupThreads) {
-      const int column = i % kTileRows;
-      const bool is_there = column < span.queries - first;
-      const float* from = (i < kTileRows ? t.lse : t.delta) + line + (is_there ? column : 0);
-      load_float(shared.lines(turn) + static_cast<std::uint32_t>(i * 4), from, is_there);
-    }
-  };
   Results dk = {};
   Results dv = {};
-  int h = kv * heads;
-  int first = start;
-  if (h < last_head) load(h, first, 0);
+  const QueryWalk walk(s, span, kv, block);
+  QueryWalk::Place at = walk.begin(kv);
+  if (walk.has(at)) load_queries(shared, t, span, at, 0);
   commit_loads();
-  for (int turn = 0; h < last_head; turn ^= 1) {
-    int next_h = h;
-    int next_first = first + kTileRows;
-    if (next_first >= span.queries) {
-      ++next_h;
-      next_first = start;
-    }
-    if (next_h < last_head) load(next_h, next_first, turn ^ 1);
-    commit_loads();
-    wait_for_loads<1>();
-    show_to_products();
-    __syncthreads();
+  for (int turn = 0; walk.has(at); turn ^= 1) {
+    const QueryWalk::Place next = walk.next(at, span);
+    if (walk.has(next)) load_queries(shared, t, span, next, turn ^ 1);
+    await_tile();
     Results p;
     Results dp;
-    begin_products();
-    multiply_whole(p, shared.own(0), shared.other(turn, 0));
-    multiply_whole(dp, shared.own(1), shared.other(turn, 1));
-    wait_for_products();
-    hold(p);
-    hold(dp);
-    const bool is_whole = first + kTileRows <= span.queries && block + 64 <= span.keys &&
-                          (!span.causal || block + 63 <= first + span.offset);
+    both_products(p, dp, shared, turn);
+    const bool is_whole = at.first + kTileRows <= span.queries && block + 64 <= span.keys &&
+                          (!span.causal || block + 63 <= at.first + span.offset);
     if (is_whole) {
-      slopes_by_keys<false>(span, p, dp, shared.lines(turn), first, row, scale);
+      slopes_by_keys<false>(span, p, dp, shared.lines(turn), at.first, row, scale);
     } else {
-      slopes_by_keys<true>(span, p, dp, shared.lines(turn), first, row, scale);
+      slopes_by_keys<true>(span, p, dp, shared.lines(turn), at.first, row, scale);
     }
-    Four weights[4];
-    Four slopes[4];
-    as_operands(weights, p);
-    as_operands(slopes, dp);
-    hold(dv);
-    hold(dk);
-    begin_products();
-    add_whole(dv, weights, shared.other(turn, 1));
-    add_whole(dk, slopes, shared.other(turn, 0));
-    wait_for_products();
-    hold(dv);
-    hold(dk);
+    add_both(dv, p, dk, dp, shared, turn);
     __syncthreads();
-    h = next_h;
-    first = next_first;
+    at = next;
   }
   const float one[2] = {1, 1};
   const float scales[2] = {s.scale, s.scale};
@@ -261,6 +279,18 @@ __device__ float delta_of(const AttentionTensors& t, const Spot& at, int query) 
   return sum;
 }
 
+// lse and delta of the warp's queries; delta is written, too.
+__device__ __forceinline__ void make_levels(const AttentionTensors& t, const Span& span, const Spot& at, int row,
+                                            float (&level)[2], float (&delta)[2]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (int half = 0; half < 2; ++half) {
+    const int query = row + lane / 4 + 8 * half;
+    level[half] = query < span.queries ? t.lse[at.line + query] * kLog2E : -INFINITY;
+    delta[half] = row_sum(delta_of(t, at, query));
+    if (lane % 4 == 0 && query < span.queries) t.delta[at.line + query] = delta[half];
+  }
+}
+
 // dq; and delta, which the kernel by keys reads.
 __global__ void __launch_bounds__(kGroupThreads, 4) by_queries(const __grid_constant__ AttentionTensors t) {
   using Memory = Shared<2>;
@@ -269,47 +299,28 @@ __global__ void __launch_bounds__(kGroupThreads, 4) by_queries(const __grid_cons
   const AttentionShape& s = t.s;
   const Span span(s);
   const Spot at(s, 64);
-  const int lane = static_cast<int>(threadIdx.x) % 32;
   const int row = at.first + static_cast<int>(threadIdx.x) / 32 * 16;
   const float scale = s.scale * kLog2E;
   shared.load_own(0, t.q + at.b * s.q.batch + at.h * s.q.head + at.first * s.q.token, span.queries - at.first,
                   static_cast<int>(s.q.token));
   shared.load_own(1, t.dout + at.b * s.out.batch + at.h * s.out.head + at.first * s.out.token, span.queries - at.first,
                   static_cast<int>(s.out.token));
-  const Bf16* keys = t.k + at.b * s.k.batch + at.kv * s.k.head;
-  const Bf16* values = t.v + at.b * s.v.batch + at.kv * s.v.head;
-  const auto load = [&](int first, int turn) {
-    shared.load_other(turn, 0, keys, first, span.keys, static_cast<int>(s.k.token));
-    shared.load_other(turn, 1, values, first, span.keys, static_cast<int>(s.v.token));
-  };
+  const auto others = keys_and_values(shared, t, at);
   float level[2];
   float delta[2];
-  for (int half = 0; half < 2; ++half) {
-    const int query = row + lane / 4 + 8 * half;
-    level[half] = query < span.queries ? t.lse[at.line + query] * kLog2E : -INFINITY;
-    delta[half] = row_sum(delta_of(t, at, query));
-    if (lane % 4 == 0 && query < span.queries) t.delta[at.line + query] = delta[half];
-  }
+  make_levels(t, span, at, row, level, delta);
   if (t.dq == nullptr) return;
   Results dq = {};
   const int end = span.keys_for(at.first + 63);
-  if (end > 0) load(0, 0);
+  if (end > 0) others.load(0, 0);
   commit_loads();
   int turn = 0;
   for (int first = 0; first < end; first += kTileRows, turn ^= 1) {
-    if (first + kTileRows < end) load(first + kTileRows, turn ^ 1);
-    commit_loads();
-    wait_for_loads<1>();
-    show_to_products();
-    __syncthreads();
+    if (first + kTileRows < end) others.load(first + kTileRows, turn ^ 1);
+    await_tile();
     Results p;
     Results dp;
-    begin_products();
-    multiply_whole(p, shared.own(0), shared.other(turn, 0));
-    multiply_whole(dp, shared.own(1), shared.other(turn, 1));
-    wait_for_products();
-    hold(p);
-    hold(dp);
+    both_products(p, dp, shared, turn);
     const bool is_whole = at.first + 64 <= span.queries && first + kTileRows <= span.keys &&
                           (!span.causal || first + kTileRows - 1 <= at.first + span.offset);
     // A query that sees no key has a level of minus infinity: only whole tiles of others go without the mask.
@@ -318,13 +329,7 @@ __global__ void __launch_bounds__(kGroupThreads, 4) by_queries(const __grid_cons
     } else {
       slopes_by_queries<true>(span, p, dp, level, delta, first, row, scale);
     }
-    Four slopes[4];
-    as_operands(slopes, dp);
-    hold(dq);
-    begin_products();
-    add_whole(dq, slopes, shared.other(turn, 0));
-    wait_for_products();
-    hold(dq);
+    add_weighted(dq, dp, shared.other(turn, 0));
     __syncthreads();
   }
   const float scales[2] = {s.scale, s.scale};

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ops/attention/attention.h"
-#include "ops/attention/attention_bf16.cuh"
+#include "ops/attention/attention_span.cuh"
 
 namespace neap::ops {
 
@@ -47,12 +47,6 @@ inline AttentionTensors backward_tensors(const Buffers& b, const AttentionShape&
           .dq = out.q,
           .dk = out.k,
           .dv = out.v};
-}
-
-inline void run_delta(const AttentionTensors& t, cudaStream_t stream) {
-  const std::int64_t lines = t.s.batch * t.s.heads * t.s.queries;
-  delta_kernel<<<static_cast<unsigned>((lines * 8 + kThreads - 1) / kThreads), kThreads, 0, stream>>>(t);
-  check_launch("attention_grad");
 }
 
 }  // namespace neap::ops

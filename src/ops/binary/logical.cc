@@ -1,4 +1,6 @@
 // and, or, xor of bool tensors under numpy's broadcasting.
+#include "ops/binary/logical.h"
+
 #include <fmt/format.h>
 
 #include "neap/error.h"
@@ -29,16 +31,19 @@ Prepared logical_ref(const OpCall& call) {
       });
 }
 
-constexpr KernelEntry kAnd[] = {{"ref", DeviceKind::kCpu, logical_ref<[](bool x, bool y) { return x && y; }>}};
-constexpr KernelEntry kOr[] = {{"ref", DeviceKind::kCpu, logical_ref<[](bool x, bool y) { return x || y; }>}};
-constexpr KernelEntry kXor[] = {{"ref", DeviceKind::kCpu, logical_ref<[](bool x, bool y) { return x != y; }>}};
+constexpr KernelEntry kAnd[] = {{"cuda", DeviceKind::kCuda, logical_cuda},
+                                {"ref", DeviceKind::kCpu, logical_ref<[](bool x, bool y) { return x && y; }>}};
+constexpr KernelEntry kOr[] = {{"cuda", DeviceKind::kCuda, logical_cuda},
+                               {"ref", DeviceKind::kCpu, logical_ref<[](bool x, bool y) { return x || y; }>}};
+constexpr KernelEntry kXor[] = {{"cuda", DeviceKind::kCuda, logical_cuda},
+                                {"ref", DeviceKind::kCpu, logical_ref<[](bool x, bool y) { return x != y; }>}};
 constexpr InOut kOverEither[] = {{0, 0}, {1, 0}};
 
 constexpr OpDef logical(std::string_view name, const KernelEntry* kernels) {
   return {.name = name,
           .infer = infer,
           .kernels = kernels,
-          .kernel_count = 1,
+          .kernel_count = std::size(kAnd),
           .in_place = kOverEither,
           .cheap = true,
           .elementwise = true};

@@ -2,10 +2,11 @@
 //   conv_transpose(x [N, (D, H,) W, C], weight [C, (KD, KH,) KW, M / groups], bias? [M]) -> y [N, (OD, OH,) OW, M]
 //   OH = (H - 1) * stride - pad_begin - pad_end + dilation * (KH - 1) + 1 + output_padding
 // Attributes: strides, pads, dilations, groups as for conv; output_padding, one number a spatial axis.
+#include "ops/conv_transpose/conv_transpose.h"
+
 #include <fmt/format.h>
 
 #include "neap/error.h"
-#include "ops/conv/conv.h"
 
 namespace neap::ops {
 namespace {
@@ -93,13 +94,18 @@ Prepared onednn(const OpCall& call) {
   return conv_data_onednn != nullptr ? conv_data_onednn(shape_of(call)) : not_linked();
 }
 
+Prepared cuda(const OpCall& call) {
+  return conv_transpose_cuda != nullptr ? conv_transpose_cuda(shape_of(call)) : not_linked();
+}
+
 Prepared ref(const OpCall& call) {
   return function_kernel([s = shape_of(call)](const Buffers& b) {
     conv_data_ref(s, b.in<float>(0), b.in<float>(1), b.in<float>(2), b.out<float>(0));
   });
 }
 
-constexpr KernelEntry kKernels[] = {{"onednn", DeviceKind::kCpu, onednn}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kKernels[] = {
+    {"cuda", DeviceKind::kCuda, cuda}, {"onednn", DeviceKind::kCpu, onednn}, {"ref", DeviceKind::kCpu, ref}};
 
 }  // namespace
 

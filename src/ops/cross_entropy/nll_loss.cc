@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/cross_entropy/classes.h"
+#include "ops/cross_entropy/cross_entropy.h"
 #include "ops/matmul/checks.h"
 #include "ops/shape_util/axes.h"
 
@@ -59,14 +60,22 @@ Prepared ref_grad(const OpCall& call) {
 
 double flops(const OpCall& call) { return static_cast<double>(call.in(1).elements()); }
 
-constexpr KernelEntry kForward[] = {{"ref", DeviceKind::kCpu, ref}};
-constexpr KernelEntry kBackward[] = {{"ref", DeviceKind::kCpu, ref_grad}};
+constexpr KernelEntry kForward[] = {{"cuda", DeviceKind::kCuda, nll_loss_cuda}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, nll_loss_grad_cuda},
+                                     {"ref", DeviceKind::kCpu, ref_grad}};
 
 }  // namespace
 
-extern constinit const OpDef nll_loss = {
-    .name = "nll_loss", .infer = infer, .gradient = gradient, .kernels = kForward, .kernel_count = 1, .flops = flops};
-extern constinit const OpDef nll_loss_grad = {
-    .name = "nll_loss_grad", .infer = infer_grad, .kernels = kBackward, .kernel_count = 1, .flops = flops};
+extern constinit const OpDef nll_loss = {.name = "nll_loss",
+                                         .infer = infer,
+                                         .gradient = gradient,
+                                         .kernels = kForward,
+                                         .kernel_count = std::size(kForward),
+                                         .flops = flops};
+extern constinit const OpDef nll_loss_grad = {.name = "nll_loss_grad",
+                                              .infer = infer_grad,
+                                              .kernels = kBackward,
+                                              .kernel_count = std::size(kBackward),
+                                              .flops = flops};
 
 }  // namespace neap::ops

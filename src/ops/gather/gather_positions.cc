@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ops/gather/positions.h"
+#include "ops/gather/positions_cuda.h"
 #include "ops/kernel.h"
 #include "ops/matmul/checks.h"
 #include "ops/shape_util/axes.h"
@@ -80,6 +80,27 @@ Prepared add(const Positions& positions, std::int64_t elements) {
   });
 }
 
+Prepared elements_cuda(const OpCall& call) {
+  if (pick_positions_cuda == nullptr) return not_linked();
+  const TensorType& data = call.in(0);
+  return pick_positions_cuda(element_positions("gather_elements", data.shape, call.in(1), axis_in(call, data.shape)),
+                             byte_size(data.dtype, 1));
+}
+
+Prepared elements_grad_cuda(const OpCall& call) {
+  if (add_elements_cuda == nullptr) return not_linked();
+  const Shape shape = call.attrs.shape("shape");
+  return add_elements_cuda(element_positions("gather_elements", shape, call.in(0), axis_in(call, shape)),
+                           call.shape(0).sizes(), shape.count());
+}
+
+Prepared nd_cuda(const OpCall& call) {
+  if (pick_positions_cuda == nullptr) return not_linked();
+  const TensorType& data = call.in(0);
+  return pick_positions_cuda(slice_positions("gather_nd", data.shape, call.in(1), batch_dims(call)),
+                             byte_size(data.dtype, 1));
+}
+
 Prepared elements_ref(const OpCall& call) {
   const TensorType& data = call.in(0);
   return pick(element_positions("gather_elements", data.shape, call.in(1), axis_in(call, data.shape)),
@@ -103,9 +124,11 @@ Prepared nd_grad_ref(const OpCall& call) {
 
 double no_flops(const OpCall& /*call*/) { return 0; }
 
-constexpr KernelEntry kElements[] = {{"ref", DeviceKind::kCpu, elements_ref}};
-constexpr KernelEntry kElementsGrad[] = {{"ref", DeviceKind::kCpu, elements_grad_ref}};
-constexpr KernelEntry kNd[] = {{"ref", DeviceKind::kCpu, nd_ref}};
+constexpr KernelEntry kElements[] = {{"cuda", DeviceKind::kCuda, elements_cuda},
+                                     {"ref", DeviceKind::kCpu, elements_ref}};
+constexpr KernelEntry kElementsGrad[] = {{"cuda", DeviceKind::kCuda, elements_grad_cuda},
+                                         {"ref", DeviceKind::kCpu, elements_grad_ref}};
+constexpr KernelEntry kNd[] = {{"cuda", DeviceKind::kCuda, nd_cuda}, {"ref", DeviceKind::kCpu, nd_ref}};
 constexpr KernelEntry kNdGrad[] = {{"ref", DeviceKind::kCpu, nd_grad_ref}};
 
 }  // namespace
@@ -114,16 +137,18 @@ extern constinit const OpDef gather_elements = {.name = "gather_elements",
                                                 .infer = infer_elements,
                                                 .gradient = gradient,
                                                 .kernels = kElements,
-                                                .kernel_count = 1,
+                                                .kernel_count = std::size(kElements),
                                                 .flops = no_flops,
                                                 .cheap = true};
-extern constinit const OpDef gather_elements_grad = {
-    .name = "gather_elements_grad", .infer = infer_elements_grad, .kernels = kElementsGrad, .kernel_count = 1};
+extern constinit const OpDef gather_elements_grad = {.name = "gather_elements_grad",
+                                                     .infer = infer_elements_grad,
+                                                     .kernels = kElementsGrad,
+                                                     .kernel_count = std::size(kElementsGrad)};
 extern constinit const OpDef gather_nd = {.name = "gather_nd",
                                           .infer = infer_nd,
                                           .gradient = gradient,
                                           .kernels = kNd,
-                                          .kernel_count = 1,
+                                          .kernel_count = std::size(kNd),
                                           .flops = no_flops,
                                           .cheap = true};
 extern constinit const OpDef gather_nd_grad = {

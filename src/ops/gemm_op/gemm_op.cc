@@ -71,8 +71,10 @@ double flops(const OpCall& call) {
 
 Prepared onednn(const OpCall& call) { return gemm_onednn != nullptr ? gemm_onednn(call) : not_linked(); }
 
-constexpr KernelEntry kKernels[] = {
-    {"onednn", DeviceKind::kCpu, onednn}, {"simd", DeviceKind::kCpu, gemm_own}, {"ref", DeviceKind::kCpu, gemm_ref}};
+constexpr KernelEntry kKernels[] = {{"cublaslt", DeviceKind::kCuda, gemm_cuda},
+                                    {"onednn", DeviceKind::kCpu, onednn},
+                                    {"simd", DeviceKind::kCpu, gemm_own},
+                                    {"ref", DeviceKind::kCpu, gemm_ref}};
 
 }  // namespace
 

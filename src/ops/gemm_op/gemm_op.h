@@ -20,6 +20,7 @@ GemmCall gemm_call(const OpCall& call);
 void spread_c(const GemmCall& g, const float* c, float* out);
 
 [[gnu::weak]] Prepared gemm_onednn(const OpCall& call);
+[[gnu::weak]] Prepared gemm_cuda(const OpCall& call);
 Prepared gemm_own(const OpCall& call);
 Prepared gemm_ref(const OpCall& call);
 

@@ -186,8 +186,11 @@ double flops_grad(const OpCall& call) { return 9.0 * static_cast<double>(call.in
 double traffic(const OpCall& call) { return 3.0 * static_cast<double>(call.in(0).bytes()); }  // x is read twice
 double traffic_grad(const OpCall& call) { return 5.0 * static_cast<double>(call.in(0).bytes()); }
 
-constexpr KernelEntry kForward[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, group_norm_ref}};
-constexpr KernelEntry kBackward[] = {{"simd", DeviceKind::kCpu, simd_grad},
+constexpr KernelEntry kForward[] = {{"cuda", DeviceKind::kCuda, group_norm_cuda},
+                                    {"simd", DeviceKind::kCpu, simd},
+                                    {"ref", DeviceKind::kCpu, group_norm_ref}};
+constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, group_norm_grad_cuda},
+                                     {"simd", DeviceKind::kCpu, simd_grad},
                                      {"ref", DeviceKind::kCpu, group_norm_grad_ref}};
 constexpr InOut kInPlace[] = {{0, 0}};
 constexpr InOut kGradInPlace[] = {{0, 0}, {1, 0}};

@@ -17,6 +17,8 @@ struct GroupNorm {
 
 GroupNorm group_norm_of(const Shape& x, const Attrs& attrs);
 
+[[gnu::weak]] Prepared group_norm_cuda(const OpCall& call);
+[[gnu::weak]] Prepared group_norm_grad_cuda(const OpCall& call);
 Prepared group_norm_ref(const OpCall& call);
 Prepared group_norm_grad_ref(const OpCall& call);
 

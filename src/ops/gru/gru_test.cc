@@ -9,6 +9,8 @@ const ChunkCase kCase = {.op = "gru_chunk", .blocks = 3};
 
 TEST(GruChunk, KernelsAgreeAndGradientHolds) { check_chunk(kCase); }
 
+TEST(GruChunk, MakesGatesAgain) { check_chunk_regated(kCase); }
+
 TEST(GruChunk, GradientGoesOnFromSums) { check_chunk_grad(kCase); }
 
 // One unit, one step, by hand: gates in the order r, z, n; r applies to the state's product and its bias.

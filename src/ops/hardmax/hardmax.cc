@@ -3,6 +3,7 @@
 #include "ops/kernel.h"
 #include "ops/matmul/checks.h"
 #include "ops/shape_util/axes.h"
+#include "ops/shape_util/lines_cuda.h"
 
 namespace neap::ops {
 namespace {
@@ -17,15 +18,24 @@ Types infer(const OpCall& call) {
 
 Values nothing_flows(GradientCall& /*c*/) { return {Value{}}; }
 
-Prepared ref(const OpCall& call) {
-  std::int64_t outer = 1;
-  std::int64_t inner = 1;
+LineShape line_of(const OpCall& call) {
+  LineShape out;
   const int axis = axis_in(call);
   for (int i = 0; i < call.shape(0).rank(); ++i) {
-    if (i != axis) (i < axis ? outer : inner) *= call.shape(0).size(i);
+    (i < axis ? out.outer : i == axis ? out.length : out.inner) *= call.shape(0).size(i);
   }
+  return out;
+}
+
+Prepared cuda(const OpCall& call) {
+  if (call.in(0).dtype != DType::kF32) return Declined{"f32 only"};
+  return hardmax_cuda != nullptr ? hardmax_cuda(line_of(call)) : not_linked();
+}
+
+Prepared ref(const OpCall& call) {
+  const auto [outer, width, inner] = line_of(call);
   return with_float(call.in(0).dtype, [&]<class T>(Type<T>) {
-    return function_kernel([outer, inner, width = call.shape(0).size(axis)](const Buffers& b) {
+    return function_kernel([outer = outer, inner = inner, width = width](const Buffers& b) {
       for (std::int64_t r = 0; r < outer * inner && width > 0; ++r) {
         const std::int64_t first = r / inner * width * inner + r % inner;
         const T* x = b.in<T>(0) + first;
@@ -40,7 +50,7 @@ Prepared ref(const OpCall& call) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {{"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kKernels[] = {{"cuda", DeviceKind::kCuda, cuda}, {"ref", DeviceKind::kCpu, ref}};
 constexpr InOut kInPlace[] = {{0, 0}};
 
 }  // namespace

@@ -102,7 +102,8 @@ constexpr KernelEntry kBackward[] = {{"cuda-warp", DeviceKind::kCuda, layer_norm
                                      {"cuda", DeviceKind::kCuda, layer_norm_grad_cuda},
                                      {"simd", DeviceKind::kCpu, simd_grad, true},
                                      {"ref", DeviceKind::kCpu, layer_norm_grad_ref}};
-constexpr KernelEntry kBackwardSum[] = {{"simd", DeviceKind::kCpu, simd_grad},
+constexpr KernelEntry kBackwardSum[] = {{"cuda", DeviceKind::kCuda, layer_norm_grad_cuda},
+                                        {"simd", DeviceKind::kCpu, simd_grad},
                                         {"ref", DeviceKind::kCpu, layer_norm_grad_ref}};
 constexpr InOut kInPlace[] = {{0, 0}};
 constexpr InOut kGradSumInPlace[] = {{0, 0}, {1, 0}, {5, 0}};

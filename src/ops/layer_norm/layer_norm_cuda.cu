@@ -35,9 +35,9 @@ __global__ void forward_kernel(RowNorm s, const float* x, const float* scale, co
   }
 }
 
-// dx = rstd (g - mean(g) - normal mean(g normal)), g = dy scale
+// dx = rstd (g - mean(g) - normal mean(g normal)) [+ start], g = dy scale
 __global__ void backward_kernel(RowNorm s, const float* dy, const float* x, const float* mean, const float* rstd,
-                                const float* scale, float* dx) {
+                                const float* scale, const float* start, float* dx) {
   __shared__ float scratch[kRowThreads / 32];
   const auto width = static_cast<float>(s.width);
   for (std::int64_t row = blockIdx.x; row < s.rows; row += gridDim.x) {
@@ -53,7 +53,8 @@ __global__ void backward_kernel(RowNorm s, const float* dy, const float* x, cons
     product = block_reduce(product, Sum(), scratch) / width;
     for (std::int64_t i = threadIdx.x; i < s.width; i += kRowThreads) {
       const float g = scale != nullptr ? dy[at + i] * scale[i] : dy[at + i];
-      dx[at + i] = rstd[row] * (g - sum - (x[at + i] - mean[row]) * rstd[row] * product);
+      const float d = rstd[row] * (g - sum - (x[at + i] - mean[row]) * rstd[row] * product);
+      dx[at + i] = start != nullptr ? d + start[at + i] : d;
     }
   }
 }
@@ -153,7 +154,8 @@ Prepared layer_norm_grad_cuda(const OpCall& call) {
         if (b.outputs[1] != nullptr || b.outputs[2] != nullptr) parameter_sums(b, stream, columns);
         if (b.outputs[0] == nullptr || s.rows == 0) return;
         backward_kernel<<<row_blocks(s), kRowThreads, 0, stream>>>(s, b.in<float>(0), b.in<float>(1), b.in<float>(2),
-                                                                   b.in<float>(3), b.in<float>(4), b.out<float>(0));
+                                                                   b.in<float>(3), b.in<float>(4), b.in<float>(5),
+                                                                   b.out<float>(0));
         check_launch("layer_norm_grad");
       },
       columns.bytes(2));

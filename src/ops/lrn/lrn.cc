@@ -1,9 +1,10 @@
 // lrn(x [..., C]; size, alpha = 1e-4, beta = 0.75, bias = 1) -> y: y = x * s^-beta with s = bias + alpha / size * the
 // sum of the squares of the `size` channels around (channels are the LAST axis). f32. lrn_grad(dy, x; the same) -> dx =
 // dy s^-beta - 2 alpha beta / size * x * sum over the windows that hold it of dy x s^(-beta-1).
+#include "ops/lrn/lrn.h"
+
 #include <cmath>
 
-#include "ops/kernel.h"
 #include "ops/matmul/checks.h"
 
 namespace neap::ops {
@@ -48,6 +49,16 @@ Types infer_grad(const OpCall& call) {
 
 Values gradient(GradientCall& c) { return {c.g("lrn_grad", {c.dy[0], c.x(0)}, c.node.attrs)}; }
 
+LrnShape shape_of(const OpCall& call) {
+  const Args a(call);
+  return {a.rows, a.channels, a.size, a.alpha, a.beta, a.bias};
+}
+
+Prepared cuda(const OpCall& call) { return lrn_cuda != nullptr ? lrn_cuda(shape_of(call)) : not_linked(); }
+Prepared cuda_grad(const OpCall& call) {
+  return lrn_grad_cuda != nullptr ? lrn_grad_cuda(shape_of(call)) : not_linked();
+}
+
 Prepared ref(const OpCall& call) {
   return function_kernel([a = Args(call)](const Buffers& b) {
 #pragma omp parallel for schedule(static)
@@ -88,8 +99,8 @@ double flops(const OpCall& call) {
   return (20.0 + 2.0 * static_cast<double>(call.attrs.integer("size"))) * static_cast<double>(call.in(0).elements());
 }
 
-constexpr KernelEntry kForward[] = {{"ref", DeviceKind::kCpu, ref}};
-constexpr KernelEntry kBackward[] = {{"ref", DeviceKind::kCpu, ref_grad}};
+constexpr KernelEntry kForward[] = {{"cuda", DeviceKind::kCuda, cuda}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, cuda_grad}, {"ref", DeviceKind::kCpu, ref_grad}};
 
 }  // namespace
 

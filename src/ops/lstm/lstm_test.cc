@@ -42,6 +42,8 @@ TEST(LstmChunk, KeepsNothingWhenItRunsAgain) {
   EXPECT_THROW(run_op(again), UserError);
 }
 
+TEST(LstmChunk, MakesGatesAgain) { check_chunk_regated(kCase); }
+
 TEST(LstmChunk, GradientGoesOnFromSums) { check_chunk_grad(kCase); }
 
 // One unit, one step, by hand: gates in the order i, f, g, o.

@@ -64,6 +64,16 @@ Prepared simd_grad(const OpCall& call) {
 }
 
 template <PointLoss kLoss>
+Prepared cuda(const OpCall& call) {
+  return pointwise_cuda != nullptr ? pointwise_cuda(call, kLoss) : not_linked();
+}
+
+template <PointLoss kLoss>
+Prepared cuda_grad(const OpCall& call) {
+  return pointwise_grad_cuda != nullptr ? pointwise_grad_cuda(call, kLoss) : not_linked();
+}
+
+template <PointLoss kLoss>
 Prepared ref(const OpCall& call) {
   return pointwise_ref(call, kLoss);
 }
@@ -76,9 +86,12 @@ Prepared ref_grad(const OpCall& call) {
 double flops(const OpCall& call) { return 3.0 * static_cast<double>(call.in(0).elements()); }
 
 template <PointLoss kLoss>
-constexpr KernelEntry kForward[] = {{"simd", DeviceKind::kCpu, simd<kLoss>}, {"ref", DeviceKind::kCpu, ref<kLoss>}};
+constexpr KernelEntry kForward[] = {{"cuda", DeviceKind::kCuda, cuda<kLoss>},
+                                    {"simd", DeviceKind::kCpu, simd<kLoss>},
+                                    {"ref", DeviceKind::kCpu, ref<kLoss>}};
 template <PointLoss kLoss>
-constexpr KernelEntry kBackward[] = {{"simd", DeviceKind::kCpu, simd_grad<kLoss>},
+constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, cuda_grad<kLoss>},
+                                     {"simd", DeviceKind::kCpu, simd_grad<kLoss>},
                                      {"ref", DeviceKind::kCpu, ref_grad<kLoss>}};
 constexpr InOut kInPlace[] = {{1, 0}, {2, 0}};
 

@@ -13,6 +13,8 @@ struct PointwiseCall {
 };
 PointwiseCall pointwise_call(const OpCall& call, std::size_t x);
 
+[[gnu::weak]] Prepared pointwise_cuda(const OpCall& call, PointLoss loss);
+[[gnu::weak]] Prepared pointwise_grad_cuda(const OpCall& call, PointLoss loss);
 Prepared pointwise_ref(const OpCall& call, PointLoss loss);
 Prepared pointwise_grad_ref(const OpCall& call, PointLoss loss);
 

@@ -8,6 +8,7 @@
 #include "neap/error.h"
 #include "ops/elementwise/element.h"
 #include "ops/kernel.h"
+#include "ops/shape_util/lines_cuda.h"
 
 namespace neap::ops {
 namespace {
@@ -44,6 +45,16 @@ struct Layout {
   }
 };
 
+Prepared cuda(const OpCall& call) {
+  const DType index = call.in(0).dtype;
+  const bool fits = call.outputs[0].dtype == DType::kF32 && (index == DType::kI32 || index == DType::kI64);
+  if (!fits) return Declined{"integers of 32 or 64 bits to f32 only"};
+  const Layout l(call);
+  return one_hot_cuda != nullptr ? one_hot_cuda({l.outer, l.depth, l.inner}, index == DType::kI64,
+                                                static_cast<float>(l.on), static_cast<float>(l.off))
+                                 : not_linked();
+}
+
 template <class T>
 void write(const Layout& l, DType type, const std::byte* indices, T* y) {
   std::fill_n(y, l.outer * l.depth * l.inner, element_of<T>(l.off));
@@ -63,7 +74,7 @@ Prepared ref(const OpCall& call) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {{"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kKernels[] = {{"cuda", DeviceKind::kCuda, cuda}, {"ref", DeviceKind::kCpu, ref}};
 
 }  // namespace
 

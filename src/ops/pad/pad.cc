@@ -123,8 +123,10 @@ Values gradient(GradientCall& c) {
   return {c.g("pad", {c.dy[0]}, {{"pads", pads}})};
 }
 
-constexpr KernelEntry kForward[] = {{"copy", DeviceKind::kCpu, pad_copy}, {"ref", DeviceKind::kCpu, pad_ref}};
-constexpr KernelEntry kBackward[] = {{"gather", DeviceKind::kCpu, pad_grad_gather},
+constexpr KernelEntry kForward[] = {
+    {"cuda", DeviceKind::kCuda, pad_cuda}, {"copy", DeviceKind::kCpu, pad_copy}, {"ref", DeviceKind::kCpu, pad_ref}};
+constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, pad_grad_cuda},
+                                     {"gather", DeviceKind::kCpu, pad_grad_gather},
                                      {"ref", DeviceKind::kCpu, pad_grad_ref}};
 
 }  // namespace

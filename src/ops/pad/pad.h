@@ -26,6 +26,8 @@ PadMode pad_mode(const Attrs& attrs);
 // From the attribute `pads` (all begins, then all ends); UserError when an axis is too short for them.
 std::vector<PadAxis> pad_axes(const Shape& x, const Attrs& attrs);
 
+[[gnu::weak]] Prepared pad_cuda(const OpCall& call);
+[[gnu::weak]] Prepared pad_grad_cuda(const OpCall& call);
 Prepared pad_ref(const OpCall& call);
 Prepared pad_grad_ref(const OpCall& call);
 Prepared pad_copy(const OpCall& call);

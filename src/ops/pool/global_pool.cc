@@ -112,8 +112,12 @@ constexpr KernelEntry kAverage[] = {{"cuda", DeviceKind::kCuda, global_average_p
 constexpr KernelEntry kAverageGrad[] = {{"cuda", DeviceKind::kCuda, global_average_pool_grad_cuda},
                                         {"simd", DeviceKind::kCpu, average_grad_simd},
                                         {"ref", DeviceKind::kCpu, average_grad_ref}};
-constexpr KernelEntry kMax[] = {{"simd", DeviceKind::kCpu, max_simd}, {"ref", DeviceKind::kCpu, max_ref}};
-constexpr KernelEntry kMaxGrad[] = {{"simd", DeviceKind::kCpu, max_grad_simd}, {"ref", DeviceKind::kCpu, max_grad_ref}};
+constexpr KernelEntry kMax[] = {{"cuda", DeviceKind::kCuda, global_max_pool_cuda},
+                                {"simd", DeviceKind::kCpu, max_simd},
+                                {"ref", DeviceKind::kCpu, max_ref}};
+constexpr KernelEntry kMaxGrad[] = {{"cuda", DeviceKind::kCuda, global_max_pool_grad_cuda},
+                                    {"simd", DeviceKind::kCpu, max_grad_simd},
+                                    {"ref", DeviceKind::kCpu, max_grad_ref}};
 
 }  // namespace
 

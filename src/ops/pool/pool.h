@@ -57,6 +57,8 @@ Attrs with_shape(const Attrs& attrs, const Shape& shape);
 [[gnu::weak]] Prepared average_pool_grad_cuda(const OpCall& call);
 [[gnu::weak]] Prepared global_average_pool_cuda(const OpCall& call);
 [[gnu::weak]] Prepared global_average_pool_grad_cuda(const OpCall& call);
+[[gnu::weak]] Prepared global_max_pool_cuda(const OpCall& call);
+[[gnu::weak]] Prepared global_max_pool_grad_cuda(const OpCall& call);
 Prepared max_pool_ref(const OpCall& call);
 Prepared max_pool_grad_ref(const OpCall& call);
 Prepared average_pool_ref(const OpCall& call);

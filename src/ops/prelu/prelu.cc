@@ -4,11 +4,12 @@
 //
 // prelu_grad(dy, x, slope) -> dx, prelu_slope_grad(dy, x) -> the slope's gradient before it is summed to its shape,
 // shrink_grad(dy, x; lambd) -> dx. All f32.
+#include "ops/prelu/prelu.h"
+
 #include "ops/elementwise/broadcast.h"
 #include "ops/elementwise/broadcast_offsets.h"
 #include "ops/kernel.h"
 #include "ops/matmul/checks.h"
-#include "ops/prelu/prelu_simd.h"
 
 namespace neap::ops {
 namespace {
@@ -61,6 +62,11 @@ Prepared simd(const OpCall& call) {
 }
 
 template <PreluFn Fn>
+Prepared cuda(const OpCall& call) {
+  return prelu_cuda != nullptr ? prelu_cuda(plan_of(call), Fn, args_of(call.attrs)) : not_linked();
+}
+
+template <PreluFn Fn>
 double value(double a, double b, double c, PreluArgs k) {
   switch (Fn) {
     case PreluFn::kPrelu: return a < 0 ? a * b : a;
@@ -85,7 +91,8 @@ Prepared ref(const OpCall& call) {
 }
 
 template <PreluFn Fn>
-constexpr KernelEntry kKernels[] = {{"simd", DeviceKind::kCpu, simd<Fn>}, {"ref", DeviceKind::kCpu, ref<Fn>}};
+constexpr KernelEntry kKernels[] = {
+    {"cuda", DeviceKind::kCuda, cuda<Fn>}, {"simd", DeviceKind::kCpu, simd<Fn>}, {"ref", DeviceKind::kCpu, ref<Fn>}};
 constexpr InOut kInPlace[] = {{0, 0}};
 
 template <PreluFn Fn, std::size_t Inputs>

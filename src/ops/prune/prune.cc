@@ -14,6 +14,7 @@
 
 #include "ops/kernel.h"
 #include "ops/matmul/checks.h"
+#include "ops/prune/prune_kernels.h"
 #include "ops/shape_util/axes.h"
 #include "ops/update/update.h"
 
@@ -154,8 +155,9 @@ Prepared update_cpu(const OpCall& call) {
   });
 }
 
-constexpr KernelEntry kPrune[] = {{"ref", DeviceKind::kCpu, prune_cpu}};
-constexpr KernelEntry kUpdate[] = {{"ref", DeviceKind::kCpu, update_cpu}};
+constexpr KernelEntry kPrune[] = {{"cuda", DeviceKind::kCuda, prune_cuda}, {"ref", DeviceKind::kCpu, prune_cpu}};
+constexpr KernelEntry kUpdate[] = {{"cuda", DeviceKind::kCuda, prune_update_cuda},
+                                   {"ref", DeviceKind::kCpu, update_cpu}};
 constexpr std::uint8_t kMutates[] = {0, 1};
 constexpr InOut kInPlace[] = {{0, 0}};
 

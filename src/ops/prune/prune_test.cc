@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "graph/op.h"
 #include "ops/op_check.h"
 
 namespace neap {
@@ -79,6 +80,31 @@ TEST(Prune, OfEqualsTheFirstStay) {
   }
 }
 
+// By groups along each axis, by a share; of numbers that are all different, and of few.
+TEST(Prune, KernelsAgree) {
+  HostTensor few = random_tensor(f32({40, 24, 30}), 6);
+  for (std::int64_t i = 0; i < few.type.elements(); ++i) few.floats()[i] = std::round(3 * few.floats()[i]);
+  for (const HostTensor& w : {random_tensor(f32({40, 24, 30}), 7), random_tensor(f32({7, 8, 3}), 8), few}) {
+    const auto check = [&](Attrs attrs) {
+      check_kernels({.op = "prune", .inputs = {w.type}, .attrs = std::move(attrs), .given = {{0, w}}, .tolerance = 0});
+    };
+    for (const double share : {0.01, 0.5, 0.9}) check({{"share", share}});
+    check({{"keep", std::int64_t{2}}, {"of", std::int64_t{4}}, {"axis", std::int64_t{1}}});
+    check({{"keep", std::int64_t{3}}, {"of", std::int64_t{8}}, {"axis", std::int64_t{1}}});
+  }
+}
+
+// On CUDA, where there is one.
+void check_update(const Graph& graph, const std::map<std::string, HostTensor>& before,
+                  const std::vector<HostTensor>& after) {
+  if (check_node_on_cuda == nullptr) return;
+  const Node& node = graph.nodes.at(0);
+  NodeCase n{.call = call_of(graph, node), .what = "prune_update"};
+  for (const TensorId id : node.inputs) n.inputs.push_back(&before.at(graph.at(id).name));
+  for (const std::uint8_t i : node.op->mutates) n.want.push_back(&after[node.inputs[i].index]);
+  check_node_on_cuda(n);
+}
+
 // In its first step it settles the mask, later it holds to it, whatever the magnitudes have become; before, and in
 // parts of a batch that update nothing, it leaves everything alone.
 TEST(Prune, HoldsTheMaskThroughUpdates) {
@@ -99,6 +125,7 @@ TEST(Prune, HoldsTheMaskThroughUpdates) {
     values["key"].as<std::uint64_t>()[1] = number;
     values["hyper"].floats()[7] = scale;
     auto all = evaluate(graph, values);
+    check_update(graph, values, all);
     values["w"] = all[w.index];
     values["mask"] = all[mask.index];
   };

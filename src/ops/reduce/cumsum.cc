@@ -7,6 +7,7 @@
 #include "neap/error.h"
 #include "ops/elementwise/element.h"
 #include "ops/kernel.h"
+#include "ops/shape_util/lines_cuda.h"
 
 namespace neap::ops {
 namespace {
@@ -46,6 +47,12 @@ struct Line {
   }
 };
 
+Prepared cuda(const OpCall& call) {
+  if (call.in(0).dtype != DType::kF32) return Declined{"f32 only"};
+  const Line l(call);
+  return cumsum_cuda != nullptr ? cumsum_cuda({l.outer, l.length, l.inner}, l.exclusive, l.reverse) : not_linked();
+}
+
 template <class T>
 void sum_columns(const Line& l, const T* x, T* y, std::int64_t width) {
   using Sum = std::conditional_t<kIsInteger<T>, std::uint64_t, double>;
@@ -75,7 +82,7 @@ Prepared ref(const OpCall& call) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {{"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kKernels[] = {{"cuda", DeviceKind::kCuda, cuda}, {"ref", DeviceKind::kCpu, ref}};
 constexpr InOut kInPlace[] = {{0, 0}};
 
 }  // namespace

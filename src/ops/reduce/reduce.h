@@ -28,6 +28,8 @@ ReduceFn reduce_fn(std::string_view op);  // of reduce_max and of reduce_max_gra
 
 [[gnu::weak]] Prepared reduce_cuda(const OpCall& call);
 [[gnu::weak]] Prepared sum_to_cuda(const OpCall& call);
+[[gnu::weak]] Prepared reduce_grad_cuda(const OpCall& call);
+[[gnu::weak]] Prepared reduce_sum_grad_cuda(const OpCall& call);
 [[gnu::weak]] Prepared square_sum_cuda(const OpCall& call);
 [[gnu::weak]] Prepared clip_scale_cuda(const OpCall& call);
 Prepared reduce_ref(const OpCall& call);

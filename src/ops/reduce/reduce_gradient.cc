@@ -113,9 +113,12 @@ Prepared simd_grad(const OpCall& call) {
       scratch.bytes);
 }
 
-constexpr KernelEntry kSpread[] = {{"simd", DeviceKind::kCpu, simd_spread},
+constexpr KernelEntry kSpread[] = {{"cuda", DeviceKind::kCuda, reduce_sum_grad_cuda},
+                                   {"simd", DeviceKind::kCpu, simd_spread},
                                    {"ref", DeviceKind::kCpu, reduce_sum_grad_ref}};
-constexpr KernelEntry kGrad[] = {{"simd", DeviceKind::kCpu, simd_grad}, {"ref", DeviceKind::kCpu, reduce_grad_ref}};
+constexpr KernelEntry kGrad[] = {{"cuda", DeviceKind::kCuda, reduce_grad_cuda},
+                                 {"simd", DeviceKind::kCpu, simd_grad},
+                                 {"ref", DeviceKind::kCpu, reduce_grad_ref}};
 constexpr InOut kOverX[] = {{1, 0}};
 
 // An element's gradient depends on its group's other elements.

@@ -1,6 +1,8 @@
 // rms_norm(x, scale?; epsilon, axis) -> y = scale * x * rstd, rstd = 1 / sqrt(mean(x^2) + epsilon) over the axes from
 // `axis` on; rstd has the others.
 // rms_norm_grad(dy, x, rstd, scale?; axis) -> dx, dscale
+#include "ops/rms_norm/rms_norm.h"
+
 #include <cmath>
 
 #include "neap/error.h"
@@ -116,8 +118,11 @@ Prepared ref_grad(const OpCall& call) {
 double flops(const OpCall& call) { return 4.0 * static_cast<double>(call.in(0).elements()); }
 double flops_grad(const OpCall& call) { return 10.0 * static_cast<double>(call.in(0).elements()); }
 
-constexpr KernelEntry kForward[] = {{"simd", DeviceKind::kCpu, simd, true}, {"ref", DeviceKind::kCpu, ref}};
-constexpr KernelEntry kBackward[] = {{"simd", DeviceKind::kCpu, simd_grad, true}, {"ref", DeviceKind::kCpu, ref_grad}};
+constexpr KernelEntry kForward[] = {
+    {"cuda", DeviceKind::kCuda, rms_norm_cuda}, {"simd", DeviceKind::kCpu, simd, true}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, rms_norm_grad_cuda},
+                                     {"simd", DeviceKind::kCpu, simd_grad, true},
+                                     {"ref", DeviceKind::kCpu, ref_grad}};
 constexpr InOut kInPlace[] = {{0, 0}};
 constexpr InOut kGradInPlace[] = {{0, 0}, {1, 0}};
 

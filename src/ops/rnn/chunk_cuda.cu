@@ -3,6 +3,7 @@
 // bf16 (LSTM, GRU) the state and the gradients of the sums are rounded to bf16 for them; all else stays f32. Where they
 // fit, all steps of an LSTM's chunk are one launch (lstm_persistent.h).
 #include <optional>
+#include <utility>
 
 #include "core/bytes.h"
 #include "ops/cuda_kernel.h"
@@ -10,6 +11,7 @@
 #include "ops/reduce/columns_cuda.h"
 #include "ops/rnn/chunk_cell.cuh"
 #include "ops/rnn/chunk_op.h"
+#include "ops/rnn/chunk_regate.cuh"
 #include "ops/rnn/lstm_persistent.h"
 
 namespace neap::ops {
@@ -55,17 +57,6 @@ void widen_floats(float* dst, const Bf16* src, std::int64_t n, cudaStream_t stre
 }
 
 Bf16* narrow_piece(const Buffers& b, std::int64_t at) { return reinterpret_cast<Bf16*>(b.workspace + at); }
-
-// x w^T for `rows` rows of k numbers.
-CudaProduct by_weight(DType type, std::int64_t rows, std::int64_t k, std::int64_t columns, bool adds) {
-  return CudaProduct({.m = rows,
-                      .n = columns,
-                      .k = k,
-                      .a = dense_matrix(rows, k, false),
-                      .b = dense_matrix(k, columns, true),
-                      .adds = adds,
-                      .in = type});
-}
 
 class CudaChunk final : public Kernel {
  public:
@@ -185,15 +176,19 @@ class CudaChunkGrad final : public Kernel {
         dw_ih_(for_weight(types.products, s.rows(), columns_, s.input, types.adds_ih)),
         dw_hh_first_(for_weight(types.products, s.batch, columns_, s.hidden, types.adds_hh || s.steps > 1)) {
     if (s.steps > 1) dw_hh_.emplace(for_weight(types.products, s.rows() - s.batch, columns_, s.hidden, types.adds_hh));
+    if (!s.keeps_gates && s.gate_blocks() > 0) regate_.emplace(s, types.products);
     std::int64_t most = is_narrow_ ? bf16_column_bytes(s.rows(), columns_) : bias_.bytes(1);
     for (const CudaProduct* p : {&to_state_, &to_input_, &dw_ih_, &dw_hh_first_, dw_hh_ ? &*dw_hh_ : &dw_ih_}) {
       most = std::max(most, p->workspace_bytes());
     }
+    if (regate_) most = std::max(most, regate_->product_bytes());
     product_at_ = pieces_.add(most);
     by_input_at_ = pieces_.add(byte_size(types.products, s.rows() * columns_));
     states_at_ = pieces_.add(is_narrow_ ? byte_size(types.products, (s.rows() + s.batch) * s.hidden) : 0);
     by_state_at_ =
         s.kind == CellKind::kGru ? pieces_.add(byte_size(types.products, s.rows() * columns_)) : by_input_at_;
+    gates_at_ = pieces_.add(regate_ ? regate_->gate_bytes() : 0);
+    gate_sums_at_ = pieces_.add(regate_ ? regate_->sum_bytes() : 0);
     if (is_one_launch_) {
       dh_at_ = pieces_.add(one_launch_bytes(s));
       return;
@@ -206,12 +201,12 @@ class CudaChunkGrad final : public Kernel {
   std::int64_t workspace_bytes() const override { return pieces_.bytes(); }
   std::string numerics() const override {
     return (is_one_launch_ ? "one launch" : to_state_.numerics()) + to_input_.numerics() + dw_ih_.numerics() +
-           dw_hh_first_.numerics() + (dw_hh_ ? dw_hh_->numerics() : "");
+           dw_hh_first_.numerics() + (dw_hh_ ? dw_hh_->numerics() : "") + (regate_ ? regate_->numerics() : "");
   }
 
   void launch(const Buffers& buffers, Stream& on) override {
-    const ChunkBackward b = chunk_backward_buffers(buffers);
     const cudaStream_t stream = handle_of(on);
+    const ChunkBackward b = with_gates(buffers, chunk_backward_buffers(buffers), stream);
     if (is_one_launch_) {
       run_lstm_grad(s_, b, is_dh_narrow_, buffers.workspace + by_input_at_, buffers.workspace + dh_at_, stream);
     } else {
@@ -233,6 +228,22 @@ class CudaChunkGrad final : public Kernel {
   }
 
  private:
+  ChunkBackward with_gates(const Buffers& buffers, const ChunkBackward& b, cudaStream_t stream) const {
+    if (!regate_) return b;
+    ChunkBackward out = b;
+    float* gates = piece(buffers, gates_at_);
+    float* sums = piece(buffers, gate_sums_at_);
+    std::byte* scratch = buffers.workspace + product_at_;
+    out.gates = gates;
+    if (is_narrow_) {
+      const auto [h, h0] = narrow_states(buffers, b, stream);
+      regate_->run<Bf16>(b, h, h0, gates, sums, scratch, stream);
+    } else {
+      regate_->run<float>(b, b.h, b.h0, gates, sums, scratch, stream);
+    }
+    return out;
+  }
+
   ChunkBackward with_wide_dh(const Buffers& buffers, const ChunkBackward& b, cudaStream_t stream) const {
     if (!is_dh_narrow_) return b;
     ChunkBackward out = b;
@@ -259,13 +270,18 @@ class CudaChunkGrad final : public Kernel {
     bf16_column_sums_cuda(bias_.rows, bias_.c, d, start != nullptr, out, scratch, stream);
   }
 
-  void narrow_state_weight(const Buffers& buffers, const ChunkBackward& b, std::byte* scratch,
-                           cudaStream_t stream) const {
-    const std::int64_t plane = s_.batch * s_.hidden;
+  // h and h0, rounded for products.
+  std::pair<Bf16*, Bf16*> narrow_states(const Buffers& buffers, const ChunkBackward& b, cudaStream_t stream) const {
     Bf16* h = narrow_piece(buffers, states_at_);
     Bf16* h0 = b.h0 != nullptr ? h + s_.rows() * s_.hidden : nullptr;
     narrow_floats(h, b.h, s_.rows() * s_.hidden, stream);
-    if (h0 != nullptr) narrow_floats(h0, b.h0, plane, stream);
+    if (h0 != nullptr) narrow_floats(h0, b.h0, s_.batch * s_.hidden, stream);
+    return {h, h0};
+  }
+
+  void narrow_state_weight(const Buffers& buffers, const ChunkBackward& b, std::byte* scratch,
+                           cudaStream_t stream) const {
+    const auto [h, h0] = narrow_states(buffers, b, stream);
     state_weight(b, narrow_piece(buffers, by_state_at_), h, h0, scratch, stream);
   }
 
@@ -332,9 +348,10 @@ class CudaChunkGrad final : public Kernel {
   ColumnParts bias_;
   CudaProduct to_state_, to_input_, dw_ih_, dw_hh_first_;
   std::optional<CudaProduct> dw_hh_;
+  std::optional<ChunkRegate> regate_;
   Pieces pieces_;
   std::int64_t product_at_ = 0, by_input_at_ = 0, by_state_at_ = 0, dh_at_ = 0, by_weights_at_ = 0, dc_at_ = 0,
-               states_at_ = 0, wide_dh_at_ = 0;
+               states_at_ = 0, wide_dh_at_ = 0, gates_at_ = 0, gate_sums_at_ = 0;
 };
 
 const char* reason_against(const ChunkShape& s, DType type) {

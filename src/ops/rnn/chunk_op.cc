@@ -314,7 +314,7 @@ Prepared chunk_on_cuda(ChunkFamily family, const OpCall& call) {
 
 Prepared chunk_grad_on_cuda(ChunkFamily family, const OpCall& call) {
   if (chunk_grad_cuda == nullptr) return not_linked();
-  if (family != ChunkFamily::kRnn && !keeps_gates(call.attrs)) return Declined{"gates are made again on the CPU only"};
+  if (runs_again(call.attrs)) return Declined{kByCudnn};
   using In = ChunkGradIn;
   const auto type = product_type(call, {In::kX, In::kWIh, In::kWHh}, In::kDh);
   if (!type) return Declined{kMixture};

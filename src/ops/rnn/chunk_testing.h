@@ -82,6 +82,24 @@ inline void check_chunk(const ChunkCase& base) {
   check_op(wide);
 }
 
+// The same with gates that backward makes again.
+inline void check_chunk_regated(const ChunkCase& base) {
+  for (const bool reverse : {false, true}) {
+    for (const bool has_state : {false, true}) {
+      for (const std::int64_t steps : {1, 4}) {
+        ChunkCase c = base;
+        c.reverse = reverse;
+        c.has_state = has_state;
+        c.has_bias = !reverse;
+        c.steps = steps;
+        OpCase op = op_case(c);
+        op.attrs.set("gates", std::string("recompute"));
+        check_op(op);
+      }
+    }
+  }
+}
+
 // The gradient's own kernels, with sums to go on from.
 inline void check_chunk_grad(const ChunkCase& c) {
   const OpCase forward = op_case(c);

@@ -6,15 +6,13 @@
 #include <cstring>
 
 #include "ops/elementwise/element.h"
-#include "ops/gather/positions.h"
+#include "ops/gather/positions_cuda.h"
 #include "ops/kernel.h"
 #include "ops/matmul/checks.h"
 #include "ops/shape_util/axes.h"
 
 namespace neap::ops {
 namespace {
-
-enum class Combine : std::uint8_t { kReplace, kAdd, kMultiply, kLargest, kSmallest };
 
 Combine combine_of(const OpCall& call) {
   const std::string text = call.attrs.text("reduction", "none");
@@ -121,6 +119,13 @@ Prepared scatter(const OpCall& call, Positions positions) {
   });
 }
 
+Prepared elements_cuda(const OpCall& call) {
+  if (call.in(0).dtype != DType::kF32) return Declined{"f32 only"};
+  if (scatter_elements_cuda == nullptr) return not_linked();
+  return scatter_elements_cuda(element_positions("scatter_elements", call.shape(0), call.in(1), axis_in(call)),
+                               call.shape(1).sizes(), call.in(0).elements(), combine_of(call));
+}
+
 Prepared elements_ref(const OpCall& call) {
   return scatter(call, element_positions("scatter_elements", call.shape(0), call.in(1), axis_in(call)));
 }
@@ -129,7 +134,8 @@ Prepared nd_ref(const OpCall& call) {
   return scatter(call, slice_positions("scatter_nd", call.shape(0), call.in(1), 0));
 }
 
-constexpr KernelEntry kElements[] = {{"ref", DeviceKind::kCpu, elements_ref}};
+constexpr KernelEntry kElements[] = {{"cuda", DeviceKind::kCuda, elements_cuda},
+                                     {"ref", DeviceKind::kCpu, elements_ref}};
 constexpr KernelEntry kNd[] = {{"ref", DeviceKind::kCpu, nd_ref}};
 constexpr InOut kInPlace[] = {{0, 0}};
 
@@ -139,7 +145,7 @@ extern constinit const OpDef scatter_elements = {.name = "scatter_elements",
                                                  .infer = infer_elements,
                                                  .gradient = gradient,
                                                  .kernels = kElements,
-                                                 .kernel_count = 1,
+                                                 .kernel_count = std::size(kElements),
                                                  .in_place = kInPlace};
 extern constinit const OpDef scatter_nd = {.name = "scatter_nd",
                                            .infer = infer_nd,

@@ -5,6 +5,7 @@
 #include "ops/kernel.h"
 #include "ops/matmul/checks.h"
 #include "ops/shape_util/axes.h"
+#include "ops/shape_util/lines_cuda.h"
 
 namespace neap::ops {
 namespace {
@@ -35,21 +36,31 @@ struct Triangle {
   }
 };
 
+std::int64_t diagonal(const OpCall& call) {
+  return std::clamp<std::int64_t>(call.attrs.integer("k", 0), -(std::int64_t{1} << 40), std::int64_t{1} << 40);
+}
+
+Prepared cuda(const OpCall& call) {
+  const Shape& shape = call.shape(0);
+  return trilu_cuda != nullptr ? trilu_cuda(call.in(0).elements(), shape.size(-2), shape.size(-1), diagonal(call),
+                                            call.attrs.integer("upper", 1) != 0, byte_size(call.in(0).dtype, 1))
+                               : not_linked();
+}
+
 Prepared ref(const OpCall& call) {
   const Shape& shape = call.shape(0);
   const std::int64_t bytes = byte_size(call.in(0).dtype, shape.size(-1));
-  const Triangle t{
-      .columns = shape.size(-1),
-      .k = std::clamp<std::int64_t>(call.attrs.integer("k", 0), -(std::int64_t{1} << 40), std::int64_t{1} << 40),
-      .element = byte_size(call.in(0).dtype, 1),
-      .upper = call.attrs.integer("upper", 1) != 0};
+  const Triangle t{.columns = shape.size(-1),
+                   .k = diagonal(call),
+                   .element = byte_size(call.in(0).dtype, 1),
+                   .upper = call.attrs.integer("upper", 1) != 0};
   const std::int64_t rows = bytes == 0 ? 0 : call.in(0).bytes() / bytes;
   return function_kernel([t, rows, matrix = shape.size(-2), bytes](const Buffers& b) {
     for (std::int64_t r = 0; r < rows; ++r) t.copy_row(b.inputs[0] + r * bytes, b.outputs[0] + r * bytes, r % matrix);
   });
 }
 
-constexpr KernelEntry kKernels[] = {{"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kKernels[] = {{"cuda", DeviceKind::kCuda, cuda}, {"ref", DeviceKind::kCpu, ref}};
 constexpr InOut kInPlace[] = {{0, 0}};
 
 }  // namespace

@@ -5,8 +5,10 @@
 #include <cstring>
 
 #include "neap/error.h"
+#include "ops/binary/logical.h"
 #include "ops/elementwise/element.h"
 #include "ops/kernel.h"
+#include "ops/shape_util/strided.h"
 
 namespace neap::ops {
 namespace {
@@ -54,10 +56,10 @@ Prepared copy_ref(const OpCall& call) {
   });
 }
 
-constexpr KernelEntry kCopy[] = {{"ref", DeviceKind::kCpu, copy_ref}};
-constexpr KernelEntry kNot[] = {{"ref", DeviceKind::kCpu, not_ref}};
-constexpr KernelEntry kIsNan[] = {{"ref", DeviceKind::kCpu, is_nan_ref}};
-constexpr KernelEntry kIsInf[] = {{"ref", DeviceKind::kCpu, is_inf_ref}};
+constexpr KernelEntry kCopy[] = {{"cuda", DeviceKind::kCuda, copy_whole_cuda}, {"ref", DeviceKind::kCpu, copy_ref}};
+constexpr KernelEntry kNot[] = {{"cuda", DeviceKind::kCuda, predicate_cuda}, {"ref", DeviceKind::kCpu, not_ref}};
+constexpr KernelEntry kIsNan[] = {{"cuda", DeviceKind::kCuda, predicate_cuda}, {"ref", DeviceKind::kCpu, is_nan_ref}};
+constexpr KernelEntry kIsInf[] = {{"cuda", DeviceKind::kCuda, predicate_cuda}, {"ref", DeviceKind::kCpu, is_inf_ref}};
 constexpr InOut kInPlace[] = {{0, 0}};
 
 std::optional<std::int64_t> at_start(const OpCall& /*call*/) { return 0; }

@@ -1,4 +1,6 @@
 // where(condition, a, b): a where the condition (bool) holds, else b, under numpy's broadcasting; any type.
+#include "ops/where/where.h"
+
 #include <fmt/format.h>
 
 #include <cstring>
@@ -53,7 +55,8 @@ Prepared ref(const OpCall& call) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kKernels[] = {
+    {"cuda", DeviceKind::kCuda, where_cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
 constexpr InOut kInPlace[] = {{1, 0}, {2, 0}};
 
 }  // namespace
