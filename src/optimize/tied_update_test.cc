@@ -23,6 +23,7 @@ struct Step {
   int lookups = 1;
   bool computes_ids = false;
   bool reads_gradient = false;
+  bool scales = false;  // by a factor from outside
   OptimizerOptions optimizer = {.name = "adamw", .weight_decay = 0.1};
   std::int64_t parts = 1;
 };
@@ -44,7 +45,10 @@ Graph tied_step(const Step& s) {
   const auto gradients = differentiate(g, loss, {table});
   if (s.reads_gradient) g.output("gradient", gradients.begin()->second);
   append_updates(g, gradients, s.optimizer, s.parts);
-  return g.take();
+  const Value factor = g.input("factor", DType::kF32, {1});
+  Graph out = g.take();
+  if (s.scales) out.nodes.back().inputs.back() = factor;
+  return out;
 }
 
 std::map<std::string, HostTensor> inputs_of(const Graph& graph) {
@@ -123,8 +127,9 @@ TEST(TiedUpdate, KnowsEveryOptimizer) {
 TEST(TiedUpdate, LeavesWhatItDoesNotKnow) {
   OptimizerOptions clipped{.name = "adamw"};
   clipped.clip = 1;
-  for (const Step& step : {Step{.optimizer = clipped}, Step{.parts = 2}, Step{.reads_gradient = true},
-                           Step{.computes_ids = true}, Step{.rows = kClasses / 2 + 1}, Step{.classes = 500}}) {
+  for (const Step& step :
+       {Step{.optimizer = clipped}, Step{.parts = 2}, Step{.reads_gradient = true}, Step{.scales = true},
+        Step{.computes_ids = true}, Step{.rows = kClasses / 2 + 1}, Step{.classes = 500}}) {
     const Graph before = tied_step(step);
     EXPECT_EQ(print(split_tied_updates(before)), print(before));
   }
