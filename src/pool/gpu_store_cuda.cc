@@ -63,6 +63,8 @@ class GpuStore final : public SpillStore {
       : compute_(CudaContext::get().compute()), copies_(CudaContext::get().copies()), times_(slots.size()) {
     std::int64_t ram = 0;
     std::vector<std::int64_t> on_disk;
+    SpillOptions to_file = options;
+    to_file.lives.clear();
     for (const std::int64_t bytes : slots) {
       Slot slot{.bytes = bytes};
       const std::int64_t room = align_up(bytes, kPage);
@@ -72,12 +74,13 @@ class GpuStore final : public SpillStore {
       } else {
         slot.lane = static_cast<std::uint32_t>(on_disk.size());
         on_disk.push_back(bytes);
+        if (!options.lives.empty()) to_file.lives.push_back(options.lives[slots_.size()]);
       }
       for (auto& events : slot.events) events = std::make_unique<Events>();
       times_[slots_.size()].in_ram = slot.lane == kNone;
       slots_.push_back(std::move(slot));
     }
-    if (!on_disk.empty()) lane_ = std::make_unique<FileLane>(on_disk, options);
+    if (!on_disk.empty()) lane_ = std::make_unique<FileLane>(on_disk, to_file);
     ram_.emplace(ram);
     counters_.ram_bytes = ram;
   }

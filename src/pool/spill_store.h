@@ -12,11 +12,19 @@
 
 namespace neap {
 
+// When a step uses a slot, in the order in which transfers begin: from its first write to its last read.
+struct SlotLife {
+  std::uint32_t begin = 0;
+  std::uint32_t end = UINT32_MAX;
+};
+
 struct SpillOptions {
   std::string folder;               // for the file; empty: the system's folder for temporary files
   std::int64_t host_ram_bytes = 0;  // of the tier above the file
   // Two copies of everything that goes to the file: for plans whose step cannot be run again.
   bool mirror = false;
+  // Slots of the file that are never in use at the same time share a place. Empty: all are, always.
+  std::vector<SlotLife> lives;
   // Where the tensors lie that come and go; pinned where the system lets us, so it stays mapped as it is while the
   // store lives. May be empty.
   std::span<std::byte> memory;

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "pool/checksum_simd.h"
+#include "pool/slot_places.h"
 
 namespace neap {
 namespace {
@@ -62,14 +63,14 @@ SpillTiers::SpillTiers(const std::vector<std::int64_t>& slots, const SpillOption
   for (const std::int64_t bytes : slots) {
     const std::int64_t room = align_up(bytes, kPage);
     Slot slot{.bytes = bytes, .in_ram = ram_bytes_ + room <= options.host_ram_bytes};
-    std::int64_t& end = slot.in_ram ? ram_bytes_ : file_bytes_;
-    for (int copy = 0; copy < (options.mirror && !slot.in_ram ? 2 : 1); ++copy) {
-      slot.offsets.push_back(end);
-      end += room;
+    if (slot.in_ram) {
+      slot.offsets = {ram_bytes_};
+      slot.is_good = {false};
+      ram_bytes_ += room;
     }
-    slot.is_good.resize(slot.offsets.size());
     slots_.push_back(std::move(slot));
   }
+  place_in_file(options);
   if (ram_bytes_ > 0) ram_ = make_pages(ram_bytes_);
   if (file_bytes_ > 0) {
     std::error_code error;
@@ -78,6 +79,28 @@ SpillTiers::SpillTiers(const std::vector<std::int64_t>& slots, const SpillOption
     file_ = std::make_unique<SpillFile>(folder, file_bytes_, options.memory);
   }
   for (Slot& slot : slots_) slot.sums.resize(size_of((slot.bytes + SpillFile::kPiece - 1) / SpillFile::kPiece));
+}
+
+void SpillTiers::place_in_file(const SpillOptions& options) {
+  const std::size_t copies = options.mirror ? 2 : 1;
+  std::vector<std::size_t> on_disk;
+  std::vector<std::int64_t> rooms;
+  std::vector<SlotLife> lives;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    if (slots_[i].in_ram) continue;
+    on_disk.push_back(i);
+    rooms.push_back(align_up(slots_[i].bytes, kPage) * static_cast<std::int64_t>(copies));
+    if (!options.lives.empty()) lives.push_back(options.lives[i]);
+  }
+  const SlotPlaces places = place_slots(rooms, lives);
+  file_bytes_ = places.bytes;
+  for (std::size_t i = 0; i < on_disk.size(); ++i) {
+    Slot& slot = slots_[on_disk[i]];
+    for (std::size_t copy = 0; copy < copies; ++copy) {
+      slot.offsets.push_back(places.offsets[i] + static_cast<std::int64_t>(copy) * align_up(slot.bytes, kPage));
+    }
+    slot.is_good.resize(copies);
+  }
 }
 
 bool SpillTiers::is_full(std::int64_t end) const {

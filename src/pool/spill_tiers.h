@@ -50,6 +50,7 @@ class SpillTiers {
   bool fails(std::int64_t nth) const { return faults_ && nth != 0 && faults_->reads == nth; }
   bool is_full(std::int64_t end) const;
   bool is_bad(std::int64_t offset, std::int64_t bytes) const;
+  void place_in_file(const SpillOptions& options);
   void move_in_file(Slot& slot);
   void move_to_ram(Slot& slot);
   std::byte* in_memory(const Slot& slot, std::int64_t offset) {

@@ -26,11 +26,29 @@ std::int64_t needed_room(const Plan& plan, const Graph& graph) {
   return can_run_again(plan, graph) ? out : 2 * out;
 }
 
+namespace {
+
+// By the numbers of the instructions that begin transfers, which run in that order.
+std::vector<SlotLife> lives_of(const Plan& plan) {
+  std::vector<SlotLife> out(plan.slots.size(), {UINT32_MAX, 0});
+  for (std::uint32_t i = 0; i < plan.instructions.size(); ++i) {
+    const Instruction& in = plan.instructions[i];
+    if (in.action != Action::kSpillBegin && in.action != Action::kFetchBegin) continue;
+    SlotLife& life = out[in.slot.index];
+    life.begin = std::min(life.begin, i);
+    life.end = std::max(life.end, i);
+  }
+  return out;
+}
+
+}  // namespace
+
 SpillOptions spill_options(const TrainOptions& options, const Plan& plan, const Graph& graph,
                            std::span<std::byte> memory, std::shared_ptr<SpillFaults> faults) {
   return {.folder = options.spill_dir,
           .host_ram_bytes = options.host_ram,
           .mirror = !can_run_again(plan, graph),
+          .lives = lives_of(plan),
           .memory = memory,
           .write_bytes_per_s = options.spill_write_rate,
           .read_bytes_per_s = options.spill_read_rate,

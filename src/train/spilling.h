@@ -24,7 +24,7 @@ double read_bytes_per_ms(const Device& device, const TrainOptions& options, std:
 // Nothing that stays is changed before the last fetch is in.
 bool can_run_again(const Plan& plan, const Graph& graph);
 
-// Bytes that the plan's slots take outside of the arena, copies included.
+// Bytes that the plan's slots take outside of the arena at most, copies included: those that share a place count apart.
 std::int64_t needed_room(const Plan& plan, const Graph& graph);
 
 // What a store did between two readings of its counters.
