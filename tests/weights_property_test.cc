@@ -6,6 +6,7 @@
 #include "core/bytes.h"
 #include "graph/op.h"
 #include "neap/error.h"
+#include "neap/layers.h"
 #include "plan/schedule.h"
 #include "plan/simulate.h"
 #include "plan/validate.h"
@@ -161,6 +162,25 @@ TEST(Weights, PrefetchingRunsBesideCallsAndIsFaster) {
   EXPECT_GT(calls_beside_fetches(ahead), 6);
   EXPECT_EQ(calls_beside_fetches(late), 0);
   EXPECT_LT(simulate(ahead, program.costs, link).stalled_ms, 0.5 * simulate(late, program.costs, link).stalled_ms);
+}
+
+// The largest weight sets the minimum; beside the others there is room at other moments.
+TEST(Weights, AtTheMinimumFetchesBeginWhereThereIsRoom) {
+  Builder g;
+  Value x = g.input("x", DType::kF32, {8, 128});
+  for (int i = 0; i < 5; ++i) x = g("gelu", {linear(g, "before" + std::to_string(i), x, 128)});
+  x = linear(g, "down", g("gelu", {linear(g, "up", x, 1024)}), 128);
+  for (int i = 0; i < 5; ++i) x = g("gelu", {linear(g, "behind" + std::to_string(i), x, 128)});
+  g.output("y", x);
+  const auto device = make_cpu_device(2);
+  const Program program = timed_program(g.take(), *device);
+  const PlanningProblem problem{.graph = program.graph, .costs = program.costs, .link = kLink};
+  const WeightSearch search(problem);
+  const std::int64_t least = search.smallest().plan.peak_bytes;
+  const Plan plan = search.fastest(least)->plan;
+  EXPECT_FALSE(validate(plan, program.graph, program.costs));
+  EXPECT_LE(plan.peak_bytes, least);
+  EXPECT_GT(calls_beside_fetches(plan), 4);
 }
 
 TEST(Weights, ValidateSeesWhatIsWrongWithThem) {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/bytes.h"
+#include "plan/early_fetches.h"
 #include "plan/schedule.h"
 #include "plan/simulate.h"
 
@@ -38,6 +39,13 @@ Decisions with_weights_outside(Decisions base, const Graph& graph, const Weights
   base.link = outside.link;
   base.link.lead = kAsEarlyAsItCan;
   return base;
+}
+
+Plan plan_with_weights_outside(const Graph& graph, const Costs& costs, const WeightsOutside& outside,
+                               std::int64_t budget, const StateLayout* layout) {
+  const Decisions decisions = with_weights_outside({}, graph, outside);
+  Plan plan = std::get<Plan>(make_plan(graph, costs, decisions, kNoBudget, layout));
+  return outside.link.is_ahead && plan.peak_bytes <= budget ? with_early_fetches(std::move(plan), budget) : plan;
 }
 
 std::vector<std::string> slot_names(const Plan& plan, const Graph& graph) {
@@ -165,12 +173,11 @@ void WeightSearch::widen_flight(Choice& choice, std::int64_t budget) const {
   }
 }
 
-WeightSearch::Timed WeightSearch::timed(Choice choice) const {
+WeightSearch::Timed WeightSearch::timed(Choice choice, std::int64_t budget) const {
   Timed out{.choice = std::move(choice)};
   Costs costs = p_.costs;
-  costs.first_fit = true;  // where blocks lie does not matter here
-  const Decisions decisions = with_weights_outside({}, p_.graph, outside_of(out.choice));
-  const Plan plan = std::get<Plan>(make_plan(p_.graph, costs, decisions));
+  costs.first_fit = true;  // where blocks lie matters little here
+  const Plan plan = plan_with_weights_outside(p_.graph, costs, outside_of(out.choice), budget + budget / 16);
   out.ms = simulate(plan, costs, p_.link).ms;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     if (out.choice.is_outside[i]) out.moved_bytes += candidates_[i].moved_bytes;
@@ -186,7 +193,7 @@ std::vector<WeightSearch::Timed> WeightSearch::by_time(std::int64_t budget) cons
       if (!choice) continue;
       bring_back(*choice, budget);
       if (flight > 0) widen_flight(*choice, budget);
-      out.push_back(timed(std::move(*choice)));
+      out.push_back(timed(std::move(*choice), budget));
     }
   }
   std::stable_sort(out.begin(), out.end(), [](const Timed& a, const Timed& b) {
@@ -195,10 +202,9 @@ std::vector<WeightSearch::Timed> WeightSearch::by_time(std::int64_t budget) cons
   return out;
 }
 
-WeightPlan WeightSearch::planned(const Choice& choice) const {
+WeightPlan WeightSearch::planned(const Choice& choice, std::int64_t budget) const {
   WeightPlan out{.outside = outside_of(choice), .plan = {}};
-  const Decisions decisions = with_weights_outside({}, p_.graph, out.outside);
-  out.plan = std::get<Plan>(make_plan(p_.graph, p_.costs, decisions));
+  out.plan = plan_with_weights_outside(p_.graph, p_.costs, out.outside, budget);
   out.outside.names = slot_names(out.plan, p_.graph);
   return out;
 }
@@ -207,9 +213,9 @@ WeightPlan WeightSearch::smallest() const {
   const Order order = orders().front();
   const auto large = static_cast<std::size_t>(
       std::count_if(order.begin(), order.end(), [&](std::size_t i) { return candidates_[i].bytes >= kWorthwhile; }));
-  WeightPlan out = planned(first_of(order, 0, 0));
+  WeightPlan out = planned(first_of(order, 0, 0), 0);
   for (const std::size_t count : {large, order.size()}) {
-    WeightPlan other = planned(first_of(order, count, 0));
+    WeightPlan other = planned(first_of(order, count, 0), 0);
     if (other.plan.peak_bytes < out.plan.peak_bytes) out = std::move(other);
   }
   return out;
@@ -217,18 +223,20 @@ WeightPlan WeightSearch::smallest() const {
 
 std::optional<WeightPlan> WeightSearch::fastest(std::int64_t budget) const {
   constexpr int kMisses = 4;  // packing is a hair above the bound
-  WeightPlan kept = planned(first_of(orders().front(), 0, 0));
+  WeightPlan kept = planned(first_of(orders().front(), 0, 0), budget);
   if (kept.plan.peak_bytes <= budget) return kept;
   std::int64_t reckoned = budget;
   for (int miss = 0; miss < kMisses; ++miss) {
     const std::vector<Timed> found = by_time(reckoned);
     if (found.empty()) break;
-    WeightPlan best = planned(found.front().choice);
+    WeightPlan best = planned(found.front().choice, budget);
     if (best.plan.peak_bytes <= budget) return best;
     reckoned -= best.plan.peak_bytes - budget;
   }
   WeightPlan least = smallest();
-  return least.plan.peak_bytes <= budget ? std::optional(std::move(least)) : std::nullopt;
+  if (least.plan.peak_bytes > budget) return std::nullopt;
+  least.plan = plan_with_weights_outside(p_.graph, p_.costs, least.outside, budget);
+  return least;
 }
 
 }  // namespace neap

@@ -21,6 +21,11 @@ struct WeightsOutside {
 // fast the link is.
 Decisions with_weights_outside(Decisions base, const Graph& graph, const WeightsOutside& outside);
 
+// The plan with those weights outside that uses what the budget has left, at each moment, to bring them in early. Above
+// the budget where nothing fits.
+Plan plan_with_weights_outside(const Graph& graph, const Costs& costs, const WeightsOutside& outside,
+                               std::int64_t budget, const StateLayout* layout = nullptr);
+
 // Of a plan's slots: the names of what is in them.
 std::vector<std::string> slot_names(const Plan& plan, const Graph& graph);
 
@@ -67,9 +72,9 @@ class WeightSearch {
   std::optional<Choice> least_outside(const Order& order, std::int64_t flight, std::int64_t budget) const;
   void bring_back(Choice& choice, std::int64_t budget) const;
   void widen_flight(Choice& choice, std::int64_t budget) const;
-  Timed timed(Choice choice) const;
+  Timed timed(Choice choice, std::int64_t budget) const;
   std::vector<Timed> by_time(std::int64_t budget) const;
-  WeightPlan planned(const Choice& choice) const;
+  WeightPlan planned(const Choice& choice, std::int64_t budget) const;
 
   const PlanningProblem& p_;
   std::vector<Window> views_;

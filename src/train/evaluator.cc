@@ -31,7 +31,7 @@ Evaluator::Pass Evaluator::make_pass(std::int64_t batch) const {
   out.program.costs.first_fit = how_.form.first_fit;
   const Program& p = out.program;
   const StateLayout layout = how_.layout_for(p.graph);
-  out.plan = how_.weights != nullptr ? plan_with_weights_outside(p, layout)
+  out.plan = how_.weights != nullptr ? plan_for_weights(p, layout)
                                      : std::get<Plan>(make_plan(p.graph, p.costs, {}, kNoBudget, &layout));
   if (how_.weights == nullptr && how_.policy != nullptr && how_.budget && out.plan.peak_bytes > *how_.budget) {
     out.program.costs.ms.assign(p.graph.nodes.size(), 1);  // nobody has measured
@@ -44,13 +44,12 @@ Evaluator::Pass Evaluator::make_pass(std::int64_t batch) const {
 }
 
 // The same weights in the same slots for every batch; as much on its way as was chosen, or less where that is too much.
-Plan Evaluator::plan_with_weights_outside(const Program& program, const StateLayout& layout) const {
+Plan Evaluator::plan_for_weights(const Program& program, const StateLayout& layout) const {
   WeightsOutside outside = *how_.weights;
   for (;; outside.flight_bytes /= 2) {
-    const Decisions decisions = with_weights_outside({}, program.graph, outside);
-    Plan plan = std::get<Plan>(make_plan(program.graph, program.costs, decisions, kNoBudget, &layout));
+    Plan plan = plan_with_weights_outside(program.graph, program.costs, outside, *how_.budget, &layout);
     require(slot_names(plan, program.graph) == outside.names, "the same weights are outside whatever the batch");
-    if (!how_.budget || plan.peak_bytes <= *how_.budget || outside.flight_bytes == 0) return plan;
+    if (plan.peak_bytes <= *how_.budget || outside.flight_bytes == 0) return plan;
   }
 }
 

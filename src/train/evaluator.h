@@ -28,7 +28,7 @@ class Evaluator {
     const Policy* policy = nullptr;  // who plans for the budget; null: nobody has to
     std::optional<std::int64_t> budget;
     std::int64_t most_samples = 0;            // 0: all
-    const WeightsOutside* weights = nullptr;  // that wait outside of the arena; null: none do
+    const WeightsOutside* weights = nullptr;  // that wait outside, with a budget; null: none do
   };
   Evaluator(ModelSpec spec, std::shared_ptr<const Dataset> data, Device& device, How how);
 
@@ -54,7 +54,7 @@ class Evaluator {
     std::int64_t counted = 0;  // answers that were judged: one a sample, or one a token; 0: there are no classes
   };
   Pass make_pass(std::int64_t batch) const;
-  Plan plan_with_weights_outside(const Program& program, const StateLayout& layout) const;
+  Plan plan_for_weights(const Program& program, const StateLayout& layout) const;
   void write_inputs(const Graph& graph, Executor& executor, std::uint64_t first, std::int64_t count);
   void run_calls(const Graph& graph, Executor& executor, std::uint64_t first, std::int64_t count);
   void run_batch(Pass& pass, Executor& executor, std::uint64_t first, std::int64_t count, Sums& sums);
