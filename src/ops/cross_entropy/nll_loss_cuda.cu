@@ -42,23 +42,29 @@ Prepared nll_loss_cuda(const OpCall& call) {
   });
 }
 
+namespace {
+
+void run_nll_loss_grad(const Buffers& b, cudaStream_t stream, const ClassRows& c, bool mean) {
+  const auto* dloss = b.in<float>(0);
+  const void* targets = b.in<void>(1);
+  auto* factor = reinterpret_cast<double*>(b.workspace);
+  auto* out = b.out<float>(0);
+  total_kernel<<<1, kThreads, 0, stream>>>(c, nullptr, targets, mean, nullptr, factor);
+  check_launch("nll_loss_grad");
+  each("nll_loss_grad", c.rows * c.classes, stream, [=] __device__(std::int64_t i) {
+    const std::int64_t target = target_of(c, targets, i / c.classes);
+    const bool is_it = counts(c, target) && i % c.classes == target;
+    out[i] = is_it ? static_cast<float>(-*dloss * *factor) : 0;
+  });
+}
+
+}  // namespace
+
 Prepared nll_loss_grad_cuda(const OpCall& call) {
   const ClassRows rows = class_rows(call.attrs.shape("shape"), call, 1);
-  return cuda_kernel(
-      [c = rows, mean = is_mean(call.attrs)](const Buffers& b, cudaStream_t stream) {
-        const auto* dloss = b.in<float>(0);
-        const void* targets = b.in<void>(1);
-        auto* factor = reinterpret_cast<double*>(b.workspace);
-        auto* out = b.out<float>(0);
-        total_kernel<<<1, kThreads, 0, stream>>>(c, nullptr, targets, mean, nullptr, factor);
-        check_launch("nll_loss_grad");
-        each("nll_loss_grad", c.rows * c.classes, stream, [=] __device__(std::int64_t i) {
-          const std::int64_t target = target_of(c, targets, i / c.classes);
-          const bool is_it = counts(c, target) && i % c.classes == target;
-          out[i] = is_it ? static_cast<float>(-*dloss * *factor) : 0;
-        });
-      },
-      sizeof(double));
+  return cuda_kernel([c = rows, mean = is_mean(call.attrs)](
+                         const Buffers& b, cudaStream_t stream) { run_nll_loss_grad(b, stream, c, mean); },
+                     sizeof(double));
 }
 
 }  // namespace neap::ops

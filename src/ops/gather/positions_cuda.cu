@@ -135,32 +135,50 @@ Prepared pick_positions_cuda(const Positions& positions, std::int64_t element_by
   }
 }
 
+namespace {
+
+void run_add_elements(const Buffers& b, cudaStream_t stream, const Positions& p, const Entries& all,
+                      std::int64_t elements) {
+  const auto* dy = b.in<float>(1);
+  auto* dx = b.out<float>(0);
+  const Device d(p, b.in<void>(0));
+  each("gather_grad", elements, stream, [=] __device__(std::int64_t e) {
+    float sum = 0;
+    each_entry(d, all, e, [&](std::int64_t t) { sum += dy[t]; });
+    dx[e] = sum;
+  });
+}
+
+}  // namespace
+
 Prepared add_elements_cuda(const Positions& positions, const Ints& entries, std::int64_t elements) {
   if (positions.sizes.size() > kMostAxes) return Declined{kDeep};
   return cuda_kernel([p = positions, all = Entries(entries), elements](const Buffers& b, cudaStream_t stream) {
-    const auto* dy = b.in<float>(1);
-    auto* dx = b.out<float>(0);
-    const Device d(p, b.in<void>(0));
-    each("gather_grad", elements, stream, [=] __device__(std::int64_t e) {
-      float sum = 0;
-      each_entry(d, all, e, [&](std::int64_t t) { sum += dy[t]; });
-      dx[e] = sum;
-    });
+    run_add_elements(b, stream, p, all, elements);
   });
 }
+
+namespace {
+
+void run_scatter_elements(const Buffers& b, cudaStream_t stream, const Positions& p, const Entries& all,
+                          std::int64_t elements, Combine how) {
+  const auto* data = b.in<float>(0);
+  const auto* updates = b.in<float>(2);
+  auto* out = b.out<float>(0);
+  const Device d(p, b.in<void>(1));
+  each("scatter", elements, stream, [=] __device__(std::int64_t e) {
+    float value = data[e];
+    each_entry(d, all, e, [&](std::int64_t t) { value = updates != nullptr ? combined(how, value, updates[t]) : 0; });
+    out[e] = value;
+  });
+}
+
+}  // namespace
 
 Prepared scatter_elements_cuda(const Positions& positions, const Ints& entries, std::int64_t elements, Combine how) {
   if (positions.sizes.size() > kMostAxes) return Declined{kDeep};
   return cuda_kernel([p = positions, all = Entries(entries), elements, how](const Buffers& b, cudaStream_t stream) {
-    const auto* data = b.in<float>(0);
-    const auto* updates = b.in<float>(2);
-    auto* out = b.out<float>(0);
-    const Device d(p, b.in<void>(1));
-    each("scatter", elements, stream, [=] __device__(std::int64_t e) {
-      float value = data[e];
-      each_entry(d, all, e, [&](std::int64_t t) { value = updates != nullptr ? combined(how, value, updates[t]) : 0; });
-      out[e] = value;
-    });
+    run_scatter_elements(b, stream, p, all, elements, how);
   });
 }
 

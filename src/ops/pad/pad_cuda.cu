@@ -89,14 +89,19 @@ struct Outputs {
 };
 
 template <class T>
+void run_pad(const Buffers& b, cudaStream_t stream, const Problem& p, T constant) {
+  const auto* x = b.in<T>(0);
+  auto* y = b.out<T>(0);
+  each("pad", p.outputs, stream, [=] __device__(std::int64_t o) {
+    const std::int64_t from = p.source(o);
+    y[o] = from < 0 ? constant : x[from];
+  });
+}
+
+template <class T>
 Prepared kernel(const Problem& problem, std::int64_t value) {
   return cuda_kernel([p = problem, constant = static_cast<T>(value)](const Buffers& b, cudaStream_t stream) {
-    const auto* x = b.in<T>(0);
-    auto* y = b.out<T>(0);
-    each("pad", p.outputs, stream, [=] __device__(std::int64_t o) {
-      const std::int64_t from = p.source(o);
-      y[o] = from < 0 ? constant : x[from];
-    });
+    run_pad(b, stream, p, constant);
   });
 }
 
@@ -116,16 +121,24 @@ Prepared pad_cuda(const OpCall& call) {
   }
 }
 
+namespace {
+
+void run_pad_grad(const Buffers& b, cudaStream_t stream, const Problem& p) {
+  const auto* dy = b.in<float>(0);
+  auto* dx = b.out<float>(0);
+  each("pad_grad", p.inputs, stream, [=] __device__(std::int64_t i) {
+    float sum = 0;
+    for (Outputs from(p, i); from.is_there; from.advance()) sum += dy[from.place()];
+    dx[i] = sum;
+  });
+}
+
+}  // namespace
+
 Prepared pad_grad_cuda(const OpCall& call) {
   if (call.shape(0).rank() > kMostAxes) return Declined{kDeep};
   return cuda_kernel([p = Problem(call.outputs[0].shape, call.attrs)](const Buffers& b, cudaStream_t stream) {
-    const auto* dy = b.in<float>(0);
-    auto* dx = b.out<float>(0);
-    each("pad_grad", p.inputs, stream, [=] __device__(std::int64_t i) {
-      float sum = 0;
-      for (Outputs from(p, i); from.is_there; from.advance()) sum += dy[from.place()];
-      dx[i] = sum;
-    });
+    run_pad_grad(b, stream, p);
   });
 }
 

@@ -94,17 +94,19 @@ Prepared by_groups(ReduceFn fn, const ReducePlan& plan) {
   });
 }
 
-Prepared by_elements(ReduceFn fn, const BroadcastPlan& plan) {
-  return cuda_kernel([fn, plan](const Buffers& b, cudaStream_t stream) {
-    const auto* dy = b.in<float>(0);
-    const auto* x = b.in<float>(1);
-    const auto* y = b.in<float>(2);
-    auto* dx = b.out<float>(0);
-    each("reduce_grad", plan.count, stream, [=] __device__(std::int64_t i) {
-      const std::int64_t at = broadcast_places<1>(plan, i).at[0];
-      dx[i] = dy[at] * slope(fn, x[i], y != nullptr ? y[at] : 0);
-    });
+void run_by_elements(const Buffers& b, cudaStream_t stream, ReduceFn fn, const BroadcastPlan& plan) {
+  const auto* dy = b.in<float>(0);
+  const auto* x = b.in<float>(1);
+  const auto* y = b.in<float>(2);
+  auto* dx = b.out<float>(0);
+  each("reduce_grad", plan.count, stream, [=] __device__(std::int64_t i) {
+    const std::int64_t at = broadcast_places<1>(plan, i).at[0];
+    dx[i] = dy[at] * slope(fn, x[i], y != nullptr ? y[at] : 0);
   });
+}
+
+Prepared by_elements(ReduceFn fn, const BroadcastPlan& plan) {
+  return cuda_kernel([fn, plan](const Buffers& b, cudaStream_t stream) { run_by_elements(b, stream, fn, plan); });
 }
 
 }  // namespace
@@ -119,6 +121,17 @@ Prepared reduce_grad_cuda(const OpCall& call) {
   return by_elements(fn, broadcast_plan(shape, {reduction.kept(shape)}));
 }
 
+namespace {
+
+void run_reduce_sum_grad(const Buffers& b, cudaStream_t stream, const BroadcastPlan& plan, float scale) {
+  const auto* dy = b.in<float>(0);
+  auto* dx = b.out<float>(0);
+  each("reduce_sum_grad", plan.count, stream,
+       [=] __device__(std::int64_t i) { dx[i] = scale * dy[broadcast_places<1>(plan, i).at[0]]; });
+}
+
+}  // namespace
+
 Prepared reduce_sum_grad_cuda(const OpCall& call) {
   const Shape& shape = call.outputs[0].shape;
   const bool is_broadcast = call.attrs.integer("broadcast", 0) != 0;
@@ -126,12 +139,7 @@ Prepared reduce_sum_grad_cuda(const OpCall& call) {
   const bool is_mean = call.attrs.integer("mean", 0) != 0 && call.in(0).elements() > 0;
   const double terms = is_mean ? static_cast<double>(shape.count()) / static_cast<double>(call.in(0).elements()) : 1;
   return cuda_kernel([plan = broadcast_plan(shape, {kept}), scale = static_cast<float>(1 / terms)](
-                         const Buffers& b, cudaStream_t stream) {
-    const auto* dy = b.in<float>(0);
-    auto* dx = b.out<float>(0);
-    each("reduce_sum_grad", plan.count, stream,
-         [=] __device__(std::int64_t i) { dx[i] = scale * dy[broadcast_places<1>(plan, i).at[0]]; });
-  });
+                         const Buffers& b, cudaStream_t stream) { run_reduce_sum_grad(b, stream, plan, scale); });
 }
 
 }  // namespace neap::ops
