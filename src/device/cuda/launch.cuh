@@ -24,8 +24,9 @@ __global__ void each_kernel(std::int64_t n, F f) {
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += stride) f(i);
 }
 
-// f(i) for every i < n, in any order. Not from within a lambda whose init-captures f captures: nvcc 13.0 then launches a
-// function that was never registered ("invalid device function"), and such an object asks for `cudaLaunchKernel` itself.
+// f(i) for every i < n, in any order. Not from within a lambda whose init-captures f captures: nvcc 13.0 then launches
+// a function that was never registered ("invalid device function"), and such an object asks for `cudaLaunchKernel`
+// itself.
 template <class F>
 void each(const char* name, std::int64_t n, cudaStream_t stream, F f) {
   if (n == 0) return;
