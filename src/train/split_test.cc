@@ -126,7 +126,7 @@ TEST(SplitTraining, TheFirstStepIsThatOfTheWholeBatch) {
           off = std::max(off, std::abs(static_cast<double>(behind[i]) - other[i]));
         }
         ASSERT_GT(change, 0) << name;
-        EXPECT_LE(off, 2e-5 * change) << model << " " << name << " in " << split;
+        EXPECT_LE(off, 1e-5 * change) << model << " " << name << " in " << split;
       }
     }
   }
