@@ -9,7 +9,7 @@
 namespace neap {
 namespace {
 
-constexpr int kRounds = 4;
+constexpr int kRounds = 3;
 constexpr int kVisit = 3;  // steps in a row; the first one pays for the change
 // Nothing that took so much longer in every step than the best in half of them is given another round.
 constexpr double kHopeless = 1.03;

@@ -125,7 +125,10 @@ void Steering::ask_ahead(Stepper& stepper, std::int64_t version, const StoredLev
 
 void Steering::swap(Stepper& stepper, Plan plan, const Budget& budget) {
   Steered& s = stepper.steered;
-  if (s.planned_for != key_of(budget)) s.keep(s.planned_for, stepper.plan());
+  if (s.planned_for != key_of(budget)) {
+    s.keep(s.planned_for, stepper.plan());
+    s.races = s.rest_until = 0;
+  }
   s.race.reset();
   s.former.reset();
   stepper.swap(std::move(plan));
@@ -154,6 +157,7 @@ void Steering::count_bytes(const Steppers& steppers) {
     out += static_cast<std::int64_t>(s.guessed.ms.size() * (sizeof(double) + sizeof(std::int64_t)));
     for (const auto& [budget, plan] : s.kept) out += own_bytes(plan);
   }
+  for (const PlanAnswer& each : put_off_) out += own_bytes(*each.plan);
   bytes_ = std::max(bytes_, out);
 }
 
@@ -162,7 +166,7 @@ void Steering::swap_in(Steppers& steppers, const Arena& arena, const Budget& bud
   for (const auto& each : steppers) {
     if (each->steered.race) go_on_racing(*each, budget);
   }
-  while (std::optional<PlanAnswer> answer = controller_.take()) {
+  while (std::optional<PlanAnswer> answer = next_answer(steppers)) {
     setup_.planning_ms += answer->planning_ms;
     Stepper* const stepper = steppers.peek(answer->shape);
     if (stepper == nullptr || is_outdated(*answer, *stepper, budget)) continue;
@@ -179,7 +183,8 @@ void Steering::swap_in(Steppers& steppers, const Arena& arena, const Budget& bud
     const std::int64_t limit = std::min(key_of(budget), arena.bytes());
     if (answer->plan->peak_bytes > limit) continue;
     if (setup_.policy->is_after_time_alone() && stepper->steered.times.is_complete()) {
-      start_race(*stepper, std::move(*answer), limit, budget);
+      const bool rests = stepper->steered.steps < stepper->steered.rest_until && stepper->plan().peak_bytes <= limit;
+      rests ? put_off(std::move(*answer)) : start_race(*stepper, std::move(*answer), limit, budget);
       continue;
     }
     if (*answer->plan == stepper->plan()) {
@@ -193,6 +198,24 @@ void Steering::swap_in(Steppers& steppers, const Arena& arena, const Budget& bud
     swap(*stepper, std::move(*answer->plan), budget);
     if (former->peak_bytes <= limit) stepper->steered.former = std::move(former);
   }
+}
+
+std::optional<PlanAnswer> Steering::next_answer(Steppers& steppers) {
+  const auto due = std::ranges::find_if(put_off_, [&](const PlanAnswer& answer) {
+    const Stepper* const stepper = steppers.peek(answer.shape);
+    return stepper == nullptr || stepper->steered.steps >= stepper->steered.rest_until;
+  });
+  if (due == put_off_.end()) return controller_.take();
+  PlanAnswer out = std::move(*due);
+  put_off_.erase(due);
+  return out;
+}
+
+// Until the next race may be; then the newest counts.
+void Steering::put_off(PlanAnswer answer) {
+  std::erase_if(put_off_, [&](const PlanAnswer& each) { return each.shape == answer.shape; });
+  answer.planning_ms = 0;  // it has been counted
+  put_off_.push_back(std::move(answer));
 }
 
 // What is to be rounded is another set by now.
@@ -224,7 +247,15 @@ void Steering::go_on_racing(Stepper& stepper, const Budget& budget) {
   if (stepper.steered.planned_for != key_of(budget)) return;  // it was for another one
   if (race->is_waiting()) swap(stepper, race->running(), budget);
   race->swapped_in();
-  if (!race->is_over()) stepper.steered.race = std::move(race);
+  if (!race->is_over()) {
+    stepper.steered.race = std::move(race);
+    return;
+  }
+  // Machines that are never quiet would race without end.
+  constexpr std::int64_t kRest = 32;
+  constexpr std::int64_t kMostDoublings = 3;
+  Steered& s = stepper.steered;
+  s.rest_until = s.steps + (kRest << std::min(s.races++, kMostDoublings));
 }
 
 void Steering::fit(Stepper& stepper, const Budget& budget) {
@@ -289,6 +320,7 @@ bool Steering::follow_levels(Stepper& stepper, Arena& arena, const Budget& budge
     s.rounded = std::move(*made.rounded);
     s.race.reset();
     s.former.reset();
+    s.races = s.rest_until = 0;
     if (made.plan->peak_bytes > arena.bytes()) arena.resize(made.plan->peak_bytes);  // finer levels take more
     if (!(*made.plan == stepper.plan())) swap(stepper, std::move(*made.plan), budget);
     if (!is_improved && s.was_timed) ask(stepper, budget);

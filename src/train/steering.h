@@ -94,6 +94,8 @@ class Steering {
   void learn(Stepper& stepper, double step_ms, const std::vector<double>& timed);
   void simulate_step(Stepper& stepper) const;
   void count_bytes(const Steppers& steppers);
+  std::optional<PlanAnswer> next_answer(Steppers& steppers);
+  void put_off(PlanAnswer answer);
   void start_race(Stepper& stepper, PlanAnswer answer, std::int64_t limit, const Budget& budget);
   void go_on_racing(Stepper& stepper, const Budget& budget);
 
@@ -102,6 +104,7 @@ class Steering {
   std::vector<std::int64_t> coming_;
   ShapePlanner shape_planner_;
   Controller controller_;
+  std::vector<PlanAnswer> put_off_;  // with plans: races have to wait
   Drift drift_;
   double pace_ = 1;  // measured over guessed time
   std::int64_t swaps_ = 0;
