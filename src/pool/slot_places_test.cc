@@ -34,7 +34,7 @@ TEST(SlotPlaces, NeverOverlapInUse) {
       bytes.push_back(1 + random() % 50);
       sum += bytes.back();
       const std::uint32_t begin = random() % 200;
-      lives.push_back({begin, begin + random() % 60});
+      lives.push_back({begin, begin + static_cast<std::uint32_t>(random() % 60)});
     }
     const SlotPlaces places = place_slots(bytes, lives);
     EXPECT_LT(places.bytes, sum);
