@@ -201,7 +201,7 @@ def gates(program):
 def split_auto(program, model):
     budget = least_budget(program, [*model, "--split", "4"])
     summary = train(program, [*model, "--split", "auto", "--budget", str(budget)], "cuda", 5)[1]
-    ok = 1 < summary["split"] <= 4 and summary["violations"] == 0
+    ok = 1 <= summary["split"] <= 4 and summary["violations"] == 0 and summary["peak_bytes"] <= budget
     print(f"{'ok  ' if ok else 'BAD '} {' '.join(model)} --split auto --budget {budget}: {summary['split']} parts, peak "
           f"{summary['peak_bytes'] / 2**20:.0f} MiB", flush=True)
     return ok

@@ -12,7 +12,7 @@
 
 namespace neap {
 
-// When a step uses a slot, in the order in which transfers begin: from its first write to its last read.
+// When a step uses a slot, in the order of the step: from its first write to its last read.
 struct SlotLife {
   std::uint32_t begin = 0;
   std::uint32_t end = UINT32_MAX;

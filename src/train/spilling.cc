@@ -28,15 +28,20 @@ std::int64_t needed_room(const Plan& plan, const Graph& graph) {
 
 namespace {
 
-// By the numbers of the instructions that begin transfers, which run in that order.
+// By the numbers of instructions: from the first write to when the last read is known to be good. What is there before
+// the step, a weight, is in use all the time.
 std::vector<SlotLife> lives_of(const Plan& plan) {
-  std::vector<SlotLife> out(plan.slots.size(), {UINT32_MAX, 0});
+  std::vector<SlotLife> out(plan.slots.size());
+  std::vector<bool> is_written(plan.slots.size());
   for (std::uint32_t i = 0; i < plan.instructions.size(); ++i) {
     const Instruction& in = plan.instructions[i];
-    if (in.action != Action::kSpillBegin && in.action != Action::kFetchBegin) continue;
+    if (!is_transfer(in.action)) continue;
     SlotLife& life = out[in.slot.index];
-    life.begin = std::min(life.begin, i);
-    life.end = std::max(life.end, i);
+    if (in.action == Action::kSpillBegin && !is_written[in.slot.index]) {
+      is_written[in.slot.index] = true;
+      life.begin = i;
+    }
+    if (is_written[in.slot.index]) life.end = i;
   }
   return out;
 }
