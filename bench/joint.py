@@ -67,10 +67,11 @@ def table(rows, numbers):
         by_name = {r["policy"]: r for r in mine if (r["model"], r["budget"]) == key}
         ratio = lambda name: by_name[name]["ratio_to_store_all"] if by_name[name]["feasible"] else float("inf")
         others = min(ratio(n) for n in names if n not in ("adaptive", "oracle"))
+        over_others = f"{ratio('adaptive') / others:.3f}" if others < float("inf") else "alone"
         ran = [r for r in by_name.values() if r["feasible"]]
         same = "" if numbers == ROUNDED else "same" if all(r["same_weights"] for r in ran) else "OTHER"
         lines.append(f"| {key[0]} | {key[1]} | {by_name['adaptive']['budget_bytes'] / run.MIB:.1f} | {' | '.join(cell(by_name[n]) for n in names)} | "
-                     f"{ratio('adaptive') / ratio('oracle'):.3f} | {ratio('adaptive') / others:.3f} | {same} |")
+                     f"{ratio('adaptive') / ratio('oracle'):.3f} | {over_others} | {same} |")
     return "\n".join(lines)
 
 

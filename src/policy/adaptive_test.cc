@@ -135,7 +135,7 @@ TEST_F(Adaptive, ALinkThatMayBeFasterThanItWasIsWorthARace) {
   const std::int64_t budget = share(0.5);
   PlanningProblem p = problem();
   std::vector<Plan> plans;
-  for (double rate = 3e4; plans.empty() || !plans.front().slots.empty(); rate *= 0.8) {
+  for (double rate = 3e4; plans.empty() || !plans.front().slots.empty(); rate *= 0.6) {
     ASSERT_GT(rate, 1);
     p.link = {.write_bytes_per_ms = rate, .read_bytes_per_ms = rate};
     plans = policy.candidates(p, budget);
