@@ -33,10 +33,12 @@ Prepared cuda(const OpCall& call) {
 }
 
 Prepared ref(const OpCall& call) {
-  const auto [outer, width, inner] = line_of(call);
+  const LineShape line = line_of(call);
   return with_float(call.in(0).dtype, [&]<class T>(Type<T>) {
-    return function_kernel([outer = outer, inner = inner, width = width](const Buffers& b) {
-      for (std::int64_t r = 0; r < outer * inner && width > 0; ++r) {
+    return function_kernel([line](const Buffers& b) {
+      const std::int64_t inner = line.inner;
+      const std::int64_t width = line.length;
+      for (std::int64_t r = 0; r < line.outer * inner && width > 0; ++r) {
         const std::int64_t first = r / inner * width * inner + r % inner;
         const T* x = b.in<T>(0) + first;
         T* y = b.out<T>(0) + first;
