@@ -92,4 +92,12 @@ Plan first_plan(const Policy& policy, const PlanningProblem& problem, std::int64
   return checked(plan ? std::move(*plan) : policy.smallest(problem), problem);
 }
 
+Plan or_proven(Plan plan, const Policy& policy, const PlanningProblem& problem, const Costs& proven_with,
+               std::optional<std::int64_t> budget) {
+  if (!budget || plan.peak_bytes <= *budget) return plan;
+  const PlanningProblem as_proven{problem.graph, proven_with, problem.link, problem.layout, problem.levels};
+  Plan least = policy.smallest(as_proven);
+  return least.peak_bytes < plan.peak_bytes ? checked(std::move(least), problem) : std::move(plan);
+}
+
 }  // namespace neap

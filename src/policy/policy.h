@@ -81,6 +81,11 @@ std::vector<Plan> plans_within(const Policy& policy, const PlanningProblem& prob
 // The same for the first plan of a run.
 Plan first_plan(const Policy& policy, const PlanningProblem& problem, std::int64_t budget);
 
+// `plan`, or, where it is above a budget that was proven with other costs, the smallest by those: what a search for few
+// bytes finds depends on times.
+Plan or_proven(Plan plan, const Policy& policy, const PlanningProblem& problem, const Costs& proven_with,
+               std::optional<std::int64_t> budget);
+
 // One an own file; store_all_policy.cc is the model to follow.
 const Policy& store_all_policy();
 const Policy& spill_policy();

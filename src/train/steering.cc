@@ -53,6 +53,9 @@ Steering::NewPlan Steering::plan_new(const BatchShape& shape, const Program& pro
   if (!is_good) {
     is_quick = is_tight(budget) && setup_.policy->has_quick_first();
     plan = is_quick ? first_plan(*setup_.policy, problem, *budget) : plan_within(*setup_.policy, problem, budget);
+    Costs guessed = program.costs;
+    guess_times(program.graph, setup_.device->kind(), guessed);
+    plan = or_proven(std::move(*plan), *setup_.policy, problem, guessed, budget);
   }
   setup_.planning_ms += ms_since(start);
   return {std::move(*plan), is_quick};
