@@ -48,39 +48,16 @@ run_parity() {
   done
 }
 
-# Below a budget with spilling, and with activations in fewer bits.
-run_spill() {
-  python3 scripts/gpu_compare.py "$folder/neap" --spill || fail "spilling"
-}
-
-# Parts of a batch that take turns within a step, batch norm over all of them.
-run_split() {
-  python3 scripts/gpu_compare.py "$folder/neap" --split || fail "parts of a batch"
-}
-
-# Weights that are pruned while a run goes on.
-run_prune() {
-  python3 scripts/gpu_compare.py "$folder/neap" --prune || fail "pruning"
-}
-
-# Gates of recurrent layers that backward makes again.
-run_gates() {
-  python3 scripts/gpu_compare.py "$folder/neap" --gates || fail "gates made again"
-}
-
-# By CUPTI: spilling runs beside the calls; and a trace and a profile show it.
-run_overlap() {
-  python3 scripts/gpu_compare.py "$folder/neap" --overlap || fail "overlap"
-}
-
-# Another process has the card's memory.
-run_faults() {
-  python3 scripts/gpu_compare.py "$folder/neap" --faults || fail "faults"
-}
-
-run_levels() {
-  python3 scripts/gpu_compare.py "$folder/neap" --levels || fail "fewer bits"
-}
+# What each part of gpu_compare.py shows.
+declare -A compared=(
+  [spill]="below a budget with spilling, and with activations in fewer bits"
+  [split]="parts of a batch that take turns within a step, batch norm over all of them"
+  [prune]="weights that are pruned while a run goes on"
+  [gates]="gates of recurrent layers that backward makes again"
+  [overlap]="by CUPTI: spilling runs beside the calls; a trace and a profile show it"
+  [faults]="another process has the card's memory"
+  [levels]="activations in fewer bits"
+)
 
 run_times() {
   python3 scripts/gpu_compare.py "$folder/neap" --rows || fail "rows"
@@ -94,15 +71,14 @@ for part in $parts; do
     sanitizer) run_sanitizer ;;
     train) run_training ;;
     parity) run_parity ;;
-    spill) run_spill ;;
-    split) run_split ;;
-    prune) run_prune ;;
-    gates) run_gates ;;
-    overlap) run_overlap ;;
-    faults) run_faults ;;
-    levels) run_levels ;;
     time) run_times ;;
-    *) fail "there is no part '$part'" ;;
+    *)
+      if [ -z "${compared[$part]:-}" ]; then
+        fail "there is no part '$part'"
+        continue
+      fi
+      python3 scripts/gpu_compare.py "$folder/neap" "--$part" || fail "$part: ${compared[$part]}"
+      ;;
   esac
 done
 exit $failed

@@ -144,10 +144,24 @@ TEST(Fit, FindsTheLargestThatFits) {
   };
   EXPECT_EQ(plan(batch), 0);
   EXPECT_EQ(plan(batch + 1), 3);
+  EXPECT_EQ(fit["outside_bytes"], 0) << "it was given no place there";
   const Outcome length =
       run_neap("fit gpt-mini:layers=2,width=32,heads=2,context=128 --length 64 --budget 1GiB --find length --json -");
   ASSERT_EQ(length.status, 0) << length.err;
   EXPECT_EQ(Json::parse(length.out)["largest"], 128) << "the model's own limit";
+}
+
+TEST(Fit, SaysHowMuchLeavesTheBudget) {
+  const std::string model =
+      "gpt-mini:layers=2,width=64,heads=2,vocab=64 --length 64 --spill-dir /dev/shm --budget 6MiB ";
+  const Outcome o = run_neap("fit " + model + "--json -");
+  ASSERT_EQ(o.status, 0) << o.err;
+  const Json fit = Json::parse(o.out);
+  ASSERT_GT(fit["outside_bytes"], 0);
+  const std::string batch = "--batch " + fit["largest"].dump();
+  EXPECT_NE(run_neap("fit " + model).out.find("outside of it    up to "), std::string::npos);
+  const Outcome plan = run_neap("plan " + model + batch + " --json -");
+  EXPECT_EQ(Json::parse(plan.out)["outside_bytes"], fit["outside_bytes"]);
 }
 
 TEST(Explain, PlanSaysWhatDecisionsCostAndWhatWouldHelp) {

@@ -270,6 +270,7 @@ struct PlanReport {
   std::int64_t lower_bound_bytes = 0;
   std::int64_t store_all_bytes = 0;
   std::int64_t state_bytes = 0;
+  std::int64_t outside_bytes = 0;  // that it takes at most beside the arena, in RAM or a file
   double predicted_step_ms = 0;
   double planning_ms = 0;
   struct Layer {
@@ -301,6 +302,7 @@ struct FitReport {
   std::int64_t split = 1;              // parts that take turns; with split 0 (auto) those that allow the most
   std::int64_t min_budget_bytes = 0;   // that it needs
   std::int64_t next_bytes = 0;         // that one more would need; 0: the model takes no more
+  std::int64_t outside_bytes = 0;      // that it takes at most beside the budget, in RAM or a file
   std::int64_t store_all_largest = 0;  // with everything stored; 0: none
   double predicted_step_ms = 0;        // of `largest` within the budget
   std::string limit;                   // what sets the limit, in words

@@ -25,6 +25,7 @@ Json to_json(const FitReport& r, const TrainOptions& o) {
           {"split", r.split},
           {"min_budget_bytes", r.min_budget_bytes},
           {"next_bytes", r.next_bytes > 0 ? Json(r.next_bytes) : Json(nullptr)},
+          {"outside_bytes", r.outside_bytes},
           {"store_all_largest", r.store_all_largest},
           {"predicted_step_ms", r.predicted_step_ms},
           {"limit", r.limit}};
@@ -33,6 +34,8 @@ Json to_json(const FitReport& r, const TrainOptions& o) {
 void print_people(const FitReport& r) {
   fmt::print("largest {:<8} {}, which needs {} of {}{}\n", r.what, r.largest, human_bytes(r.min_budget_bytes),
              human_bytes(r.budget_bytes), r.split > 1 ? fmt::format(", with --split {}", r.split) : "");
+  if (r.outside_bytes > 0)
+    fmt::print("outside of it    up to {}, in a file or --host-ram\n", human_bytes(r.outside_bytes));
   if (r.next_bytes > 0) {
     fmt::print("one more         needs {}: {}\n", human_bytes(r.next_bytes), r.limit);
   } else {

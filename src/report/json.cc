@@ -185,6 +185,7 @@ Json to_json(const PlanReport& r) {
           {"peak_bytes", r.peak_bytes},
           {"arena_bytes", r.arena_bytes},
           {"lower_bound_bytes", r.lower_bound_bytes},
+          {"outside_bytes", r.outside_bytes},
           {"store_all_bytes", r.store_all_bytes},
           {"state_bytes", r.state_bytes},
           {"predicted_step_ms", r.predicted_step_ms},

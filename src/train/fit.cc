@@ -160,7 +160,9 @@ FitReport report_on(const std::shared_ptr<const Model>& model, Found& found, con
                                  human_bytes(budget), human_bytes(least.min_budget_bytes), explain_peak(least)));
   }
   out.min_budget_bytes = found.search.of(most).bytes;
-  out.predicted_step_ms = plan_training(model, with(options, what, most)).predicted_step_ms;
+  const PlanReport plan = plan_training(model, with(options, what, most));
+  out.predicted_step_ms = plan.predicted_step_ms;
+  out.outside_bytes = plan.outside_bytes;
   if (most == kMost) {
     out.limit = "nothing: the search ends here";
   } else if (const Need& next = found.search.of(most + 1); next.refusal.empty()) {

@@ -14,6 +14,9 @@ constexpr int kVisit = 3;  // steps in a row; the first one pays for the change
 // Nothing that took so much longer in every step than the best in half of them is given another round.
 constexpr double kHopeless = 1.03;
 
+constexpr std::int64_t kRest = 32;  // steps
+constexpr std::int64_t kMostDoublings = 3;
+
 }  // namespace
 
 Race::Race(std::vector<Plan> plans) {
@@ -67,5 +70,7 @@ void Race::drop_the_hopeless() {
     r.is_out = r.is_out || *std::min_element(r.ms.begin(), r.ms.end()) > kHopeless * best;
   }
 }
+
+void RaceRest::begin(std::int64_t step) { until_ = step + (kRest << std::min(races_++, kMostDoublings)); }
 
 }  // namespace neap

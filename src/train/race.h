@@ -41,4 +41,16 @@ class Race {
   bool is_waiting_ = false;
 };
 
+// From one race to the next, longer every time: machines that are never quiet would race without end.
+class RaceRest {
+ public:
+  void begin(std::int64_t step);  // that a race has ended before
+  bool is_over(std::int64_t step) const { return step >= until_; }
+  void forget() { *this = {}; }  // what raced was for something else
+
+ private:
+  std::int64_t races_ = 0;
+  std::int64_t until_ = 0;
+};
+
 }  // namespace neap

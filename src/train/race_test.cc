@@ -61,5 +61,22 @@ TEST(Race, NoiseSeldomDecides) {
   EXPECT_LE(wrong, 8);
 }
 
+TEST(Race, RestsGrowLongerAndEndWithWhatRaced) {
+  RaceRest rest;
+  EXPECT_TRUE(rest.is_over(0)) << "the first race may be at once";
+  std::int64_t step = 5;
+  for (const std::int64_t steps : {32, 64, 128, 256, 256}) {
+    rest.begin(step);
+    EXPECT_FALSE(rest.is_over(step + steps - 1)) << steps;
+    EXPECT_TRUE(rest.is_over(step + steps)) << steps;
+    step += steps;
+  }
+  rest.begin(step);
+  rest.forget();
+  EXPECT_TRUE(rest.is_over(step));
+  rest.begin(step);
+  EXPECT_TRUE(rest.is_over(step + 32)) << "as if there had been none";
+}
+
 }  // namespace
 }  // namespace neap

@@ -10,6 +10,7 @@
 #include "plan/simulate.h"
 #include "policy/layers.h"
 #include "train/setup.h"
+#include "train/spilling.h"
 
 namespace neap {
 namespace {
@@ -194,6 +195,7 @@ PlanReport report_of(const Setup& s, const Program& program, const Plan& plan) {
                  .lower_bound_bytes = plan.lower_bound_bytes,
                  .store_all_bytes = s.store_all_bytes,
                  .state_bytes = plan.state_bytes,
+                 .outside_bytes = needed_room(plan, program.graph),
                  .predicted_step_ms = simulation.ms,
                  .planning_ms = s.planning_ms,
                  .live_bytes = simulation.live_bytes};

@@ -130,7 +130,7 @@ void Steering::swap(Stepper& stepper, Plan plan, const Budget& budget) {
   Steered& s = stepper.steered;
   if (s.planned_for != key_of(budget)) {
     s.keep(s.planned_for, stepper.plan());
-    s.races = s.rest_until = 0;
+    s.rest.forget();
   }
   s.race.reset();
   s.former.reset();
@@ -186,7 +186,7 @@ void Steering::swap_in(Steppers& steppers, const Arena& arena, const Budget& bud
     const std::int64_t limit = std::min(key_of(budget), arena.bytes());
     if (answer->plan->peak_bytes > limit) continue;
     if (setup_.policy->is_after_time_alone() && stepper->steered.times.is_complete()) {
-      const bool rests = stepper->steered.steps < stepper->steered.rest_until && stepper->plan().peak_bytes <= limit;
+      const bool rests = !stepper->steered.rest.is_over(stepper->steered.steps) && stepper->plan().peak_bytes <= limit;
       rests ? put_off(std::move(*answer)) : start_race(*stepper, std::move(*answer), limit, budget);
       continue;
     }
@@ -203,62 +203,10 @@ void Steering::swap_in(Steppers& steppers, const Arena& arena, const Budget& bud
   }
 }
 
-std::optional<PlanAnswer> Steering::next_answer(Steppers& steppers) {
-  const auto due = std::ranges::find_if(put_off_, [&](const PlanAnswer& answer) {
-    const Stepper* const stepper = steppers.peek(answer.shape);
-    return stepper == nullptr || stepper->steered.steps >= stepper->steered.rest_until;
-  });
-  if (due == put_off_.end()) return controller_.take();
-  PlanAnswer out = std::move(*due);
-  put_off_.erase(due);
-  return out;
-}
-
-// Until the next race may be; then the newest counts.
-void Steering::put_off(PlanAnswer answer) {
-  std::erase_if(put_off_, [&](const PlanAnswer& each) { return each.shape == answer.shape; });
-  answer.planning_ms = 0;  // it has been counted
-  put_off_.push_back(std::move(answer));
-}
-
 // What is to be rounded is another set by now.
 bool Steering::is_outdated(const PlanAnswer& answer, const Stepper& stepper, const Budget& budget) const {
   if (!setup_.levels) return false;
   return answer.budget != budget || !answer.rounded || answer.rounded->key != stepper.steered.rounded.key;
-}
-
-// What runs, and what ran before, take part: no new plan stays that is slower in fact.
-void Steering::start_race(Stepper& stepper, PlanAnswer answer, std::int64_t limit, const Budget& budget) {
-  std::vector<Plan> plans;
-  const auto enter = [&](Plan plan) {
-    if (plan.peak_bytes <= limit && std::ranges::find(plans, plan) == plans.end()) plans.push_back(std::move(plan));
-  };
-  enter(std::move(*answer.plan));
-  for (Plan& rival : answer.rivals) enter(std::move(rival));
-  enter(stepper.plan());
-  if (std::optional<Plan> former = std::exchange(stepper.steered.former, std::nullopt)) enter(std::move(*former));
-  if (plans.front() == stepper.plan()) {
-    stepper.steered.planned_for = key_of(budget);
-  } else {
-    swap(stepper, plans.front(), budget);
-  }
-  if (plans.size() > 1) stepper.steered.race.emplace(std::move(plans));
-}
-
-void Steering::go_on_racing(Stepper& stepper, const Budget& budget) {
-  std::optional<Race> race = std::exchange(stepper.steered.race, std::nullopt);
-  if (stepper.steered.planned_for != key_of(budget)) return;  // it was for another one
-  if (race->is_waiting()) swap(stepper, race->running(), budget);
-  race->swapped_in();
-  if (!race->is_over()) {
-    stepper.steered.race = std::move(race);
-    return;
-  }
-  // Machines that are never quiet would race without end.
-  constexpr std::int64_t kRest = 32;
-  constexpr std::int64_t kMostDoublings = 3;
-  Steered& s = stepper.steered;
-  s.rest_until = s.steps + (kRest << std::min(s.races++, kMostDoublings));
 }
 
 void Steering::fit(Stepper& stepper, const Budget& budget) {
@@ -323,7 +271,7 @@ bool Steering::follow_levels(Stepper& stepper, Arena& arena, const Budget& budge
     s.rounded = std::move(*made.rounded);
     s.race.reset();
     s.former.reset();
-    s.races = s.rest_until = 0;
+    s.rest.forget();
     if (made.plan->peak_bytes > arena.bytes()) arena.resize(made.plan->peak_bytes);  // finer levels take more
     if (!(*made.plan == stepper.plan())) swap(stepper, std::move(*made.plan), budget);
     if (!is_improved && s.was_timed) ask(stepper, budget);

@@ -42,8 +42,7 @@ struct Steered {
   std::int64_t asked_for = 0;         // and the last one that a plan was asked for
   std::map<std::int64_t, Plan> kept;  // for other budgets
   std::optional<Race> race;           // the plan is one of those that run in turn
-  std::int64_t races = 0;             // for this budget
-  std::int64_t rest_until = 0;        // the step before which there is no other
+  RaceRest rest;                      // from races for this budget
   std::optional<Plan> former;         // ran before the plan, within the same budget; gave way to what few times said
 
   // Where activations are stored in fewer bits:
