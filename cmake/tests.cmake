@@ -90,10 +90,17 @@ if(NOT NEAP_CHECKED)
 endif()
 
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
-foreach(script check_house setup check_demands)
+foreach(script check_house setup check_demands check_launches)
   add_test(NAME scripts.${script} COMMAND ${Python3_EXECUTABLE} -B ${script}_test.py WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/scripts)
   set_tests_properties(scripts.${script} PROPERTIES LABELS null TIMEOUT 60)
 endforeach()
+
+# Needs no GPU: what the compiler made of the kernels.
+if(NEAP_HAS_CUDA)
+  add_test(NAME cuda_launches COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_SOURCE_DIR}/scripts/check_launches.py
+                                      $<TARGET_FILE:neap_cuda_kernels> --nm ${CMAKE_NM})
+  set_tests_properties(cuda_launches PROPERTIES LABELS null TIMEOUT 60)
+endif()
 
 # Hostile models must end with one line and status 2. AddressSanitizer reserves more addresses than the limit allows.
 if(NEAP_ONNX)

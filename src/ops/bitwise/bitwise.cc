@@ -1,24 +1,23 @@
 // bitwise_and, bitwise_or, bitwise_xor (a, b), bitwise_not (a), bit_shift(a, b; direction = "left" | "right"): integers
 // of one type under numpy's broadcasting. Bits shifted beyond the end are lost; a right shift keeps the sign.
+#include "ops/bitwise/bitwise.h"
+
 #include "ops/elementwise/broadcast.h"
 #include "ops/elementwise/broadcast_offsets.h"
 #include "ops/elementwise/element.h"
-#include "ops/kernel.h"
 #include "ops/matmul/checks.h"
 
 namespace neap::ops {
 namespace {
 
-enum class Fn : std::uint8_t { kAnd, kOr, kXor, kNot, kLeft, kRight };
-
-Fn fn_of(const OpCall& call) {
-  if (call.op->name == "bitwise_and") return Fn::kAnd;
-  if (call.op->name == "bitwise_or") return Fn::kOr;
-  if (call.op->name == "bitwise_xor") return Fn::kXor;
-  if (call.op->name == "bitwise_not") return Fn::kNot;
+BitFn fn_of(const OpCall& call) {
+  if (call.op->name == "bitwise_and") return BitFn::kAnd;
+  if (call.op->name == "bitwise_or") return BitFn::kOr;
+  if (call.op->name == "bitwise_xor") return BitFn::kXor;
+  if (call.op->name == "bitwise_not") return BitFn::kNot;
   const std::string direction = call.attrs.text("direction", "");
   if (direction != "left" && direction != "right") throw UserError("direction must be left or right");
-  return direction == "left" ? Fn::kLeft : Fn::kRight;
+  return direction == "left" ? BitFn::kLeft : BitFn::kRight;
 }
 
 // Of bitwise_not the second operand is the first.
@@ -32,41 +31,31 @@ Types infer(const OpCall& call) {
   return {{type, broadcast(call.shape(0), call.shape(second(call)))}};
 }
 
-template <class T>
-T value(Fn fn, T a, T b) {
-  const std::int64_t x = static_cast<std::int64_t>(a);
-  const std::int64_t y = static_cast<std::int64_t>(b);
-  const bool is_beyond = static_cast<std::uint64_t>(y) >= 8 * sizeof(T);
-  switch (fn) {
-    case Fn::kAnd: return static_cast<T>(x & y);
-    case Fn::kOr: return static_cast<T>(x | y);
-    case Fn::kXor: return static_cast<T>(x ^ y);
-    case Fn::kNot: return static_cast<T>(~x);
-    case Fn::kLeft: return is_beyond ? T{0} : static_cast<T>(static_cast<std::uint64_t>(x) << y);
-    case Fn::kRight: return is_beyond ? static_cast<T>(std::is_signed_v<T> && x < 0 ? -1 : 0) : static_cast<T>(a >> y);
-  }
-  throw InternalError("no function");
+BroadcastPlan plan_of(const OpCall& call) {
+  return broadcast_plan(call.outputs[0].shape, {call.shape(0), call.shape(second(call))});
+}
+
+Prepared cuda(const OpCall& call) {
+  return bitwise_cuda != nullptr ? bitwise_cuda(fn_of(call), call.in(0).dtype, plan_of(call), second(call))
+                                 : not_linked();
 }
 
 Prepared ref(const OpCall& call) {
   return with_type(call.in(0).dtype, [&]<class T>(Type<T>) -> Prepared {
     if constexpr (kIsInteger<T>) {
-      const std::size_t other = second(call);
-      return function_kernel(
-          [fn = fn_of(call), other,
-           plan = broadcast_plan(call.outputs[0].shape, {call.shape(0), call.shape(other)})](const Buffers& b) {
-            for (std::int64_t i = 0; i < plan.count; ++i) {
-              const auto at = broadcast_offsets(plan, i);
-              b.out<T>(0)[i] = value(fn, b.in<T>(0)[at[0]], b.in<T>(other)[at[1]]);
-            }
-          });
+      return function_kernel([fn = fn_of(call), other = second(call), plan = plan_of(call)](const Buffers& b) {
+        for (std::int64_t i = 0; i < plan.count; ++i) {
+          const auto at = broadcast_offsets(plan, i);
+          b.out<T>(0)[i] = bitwise_value(fn, b.in<T>(0)[at[0]], b.in<T>(other)[at[1]]);
+        }
+      });
     } else {
       return Declined{"no floats"};
     }
   });
 }
 
-constexpr KernelEntry kKernels[] = {{"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kKernels[] = {{"cuda", DeviceKind::kCuda, cuda}, {"ref", DeviceKind::kCpu, ref}};
 constexpr InOut kInPlace[] = {{0, 0}};
 
 constexpr OpDef op_of(std::string_view name) {

@@ -35,6 +35,28 @@ TEST(Bitwise, Not) {
   EXPECT_EQ(flipped(DType::kI32, {0, -1, 5}), (Numbers{-1, 0, -6}));
 }
 
+TEST(Bitwise, KernelsAgree) {
+  for (const DType type :
+       {DType::kI64, DType::kI32, DType::kI16, DType::kI8, DType::kU64, DType::kU32, DType::kU16, DType::kU8}) {
+    const TensorType whole{type, {3, 1, 37}};
+    const TensorType part{type, {5, 1}};
+    for (const char* op : {"bitwise_and", "bitwise_or", "bitwise_xor"}) {
+      check_kernels({.op = op, .inputs = {whole, whole}, .integer_bound = 128});
+      check_kernels({.op = op, .inputs = {whole, part}, .integer_bound = 128});
+    }
+    check_kernels({.op = "bitwise_not", .inputs = {whole}, .integer_bound = 128});
+    for (const char* direction : {"left", "right"}) {
+      const Attrs attrs{{"direction", std::string(direction)}};
+      check_kernels({.op = "bit_shift", .inputs = {whole, whole}, .attrs = attrs, .integer_bound = 70});
+      check_kernels(
+          {.op = "bit_shift",
+           .inputs = {{type, {3, 1, 1}}, {type, {4}}},
+           .attrs = attrs,
+           .given = {{0, tensor_from(type, {3, 1, 1}, {-5, 100, 0})}, {1, tensor_from(type, {4}, {-1, 0, 3, 9})}}});
+    }
+  }
+}
+
 TEST(Bitwise, InPlaceAndRefusals) {
   check_in_place({.op = "bitwise_xor", .inputs = {{DType::kI32, {5}}, {DType::kI32, {5}}}});
   EXPECT_THROW(run("bitwise_and", DType::kF32, {1}, {1}), UserError);

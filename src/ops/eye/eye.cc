@@ -1,9 +1,10 @@
 // eye(; shape = [rows, columns], k = 0, dtype = f32) -> 1 on diagonal k (above the main one when positive), else 0; any
 // type but bits.
+#include "ops/eye/eye.h"
+
 #include <cstring>
 
 #include "ops/elementwise/element.h"
-#include "ops/kernel.h"
 #include "ops/matmul/checks.h"
 
 namespace neap::ops {
@@ -18,6 +19,18 @@ Types infer(const OpCall& call) {
   return {{*type, shape}};
 }
 
+Prepared cuda(const OpCall& call) {
+  if (eye_cuda == nullptr) return not_linked();
+  const TensorType& type = call.outputs[0];
+  EyeShape eye{.rows = type.shape.size(0),
+               .columns = type.shape.size(1),
+               .k = call.attrs.integer("k", 0),
+               .one = 0,
+               .bytes = byte_size(type.dtype, 1)};
+  set_real(type.dtype, &eye.one, 0, 1);
+  return eye_cuda(eye);
+}
+
 Prepared ref(const OpCall& call) {
   const TensorType& type = call.outputs[0];
   return function_kernel([dtype = type.dtype, bytes = type.bytes(), rows = type.shape.size(0),
@@ -30,7 +43,7 @@ Prepared ref(const OpCall& call) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {{"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kKernels[] = {{"cuda", DeviceKind::kCuda, cuda}, {"ref", DeviceKind::kCpu, ref}};
 
 }  // namespace
 

@@ -17,6 +17,13 @@ TEST(Eye, DiagonalsOfEveryType) {
     EXPECT_EQ(eye(type, 3), std::vector<double>(6, 0));
     EXPECT_EQ(eye(type, -9), std::vector<double>(6, 0));
   }
+  for (const char* type : {"f32", "i64", "f16", "bf16", "bool", "i16", "f64"}) {
+    for (const std::int64_t k : {std::int64_t{0}, std::int64_t{3}, std::int64_t{-7}, INT64_MAX, INT64_MIN}) {
+      check_kernels(
+          {.op = "eye", .inputs = {}, .attrs = {{"shape", Shape{9, 13}}, {"k", k}, {"dtype", std::string(type)}}});
+    }
+  }
+  check_kernels({.op = "eye", .inputs = {}, .attrs = {{"shape", Shape{0, 4}}}});
   EXPECT_THROW(eye("bits", 0), UserError);
   EXPECT_THROW(run_op({.op = "eye", .inputs = {}, .attrs = {{"shape", Shape{2}}}}), UserError);
 }

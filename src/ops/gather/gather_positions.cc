@@ -101,6 +101,12 @@ Prepared nd_cuda(const OpCall& call) {
                              byte_size(data.dtype, 1));
 }
 
+Prepared nd_grad_cuda(const OpCall& call) {
+  if (add_slices_cuda == nullptr) return not_linked();
+  const Shape shape = call.attrs.shape("shape");
+  return add_slices_cuda(slice_positions("gather_nd", shape, call.in(0), batch_dims(call)), shape.count());
+}
+
 Prepared elements_ref(const OpCall& call) {
   const TensorType& data = call.in(0);
   return pick(element_positions("gather_elements", data.shape, call.in(1), axis_in(call, data.shape)),
@@ -129,7 +135,7 @@ constexpr KernelEntry kElements[] = {{"cuda", DeviceKind::kCuda, elements_cuda},
 constexpr KernelEntry kElementsGrad[] = {{"cuda", DeviceKind::kCuda, elements_grad_cuda},
                                          {"ref", DeviceKind::kCpu, elements_grad_ref}};
 constexpr KernelEntry kNd[] = {{"cuda", DeviceKind::kCuda, nd_cuda}, {"ref", DeviceKind::kCpu, nd_ref}};
-constexpr KernelEntry kNdGrad[] = {{"ref", DeviceKind::kCpu, nd_grad_ref}};
+constexpr KernelEntry kNdGrad[] = {{"cuda", DeviceKind::kCuda, nd_grad_cuda}, {"ref", DeviceKind::kCpu, nd_grad_ref}};
 
 }  // namespace
 
@@ -152,6 +158,6 @@ extern constinit const OpDef gather_nd = {.name = "gather_nd",
                                           .flops = no_flops,
                                           .cheap = true};
 extern constinit const OpDef gather_nd_grad = {
-    .name = "gather_nd_grad", .infer = infer_nd_grad, .kernels = kNdGrad, .kernel_count = 1};
+    .name = "gather_nd_grad", .infer = infer_nd_grad, .kernels = kNdGrad, .kernel_count = std::size(kNdGrad)};
 
 }  // namespace neap::ops

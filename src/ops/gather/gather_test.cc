@@ -104,6 +104,13 @@ TEST(GatherNd, GradientHolds) {
   check_op({.op = "gather_nd", .inputs = {f32({2, 3, 4}), i32({2, 5, 1})}, .attrs = {{"batch_dims", std::int64_t{1}}}});
 }
 
+// More entries for one slice than are put in order at once.
+TEST(GatherNd, ManyEntriesForOneSlice) {
+  check_op({.op = "gather_nd", .inputs = {f32({3, 5}), i32({1000, 1})}});
+  check_op({.op = "gather_nd", .inputs = {f32({3, 2}), i32({700, 2})}, .integer_bound = 2});
+  check_kernels({.op = "gather_nd_grad", .inputs = {i32({0, 1}), f32({0, 5})}, .attrs = {{"shape", Shape{3, 5}}}});
+}
+
 TEST(GatherNd, KnownValues) {
   const HostTensor data = counting({2, 2, 2});
   const HostTensor index = indices({2, 1}, {1, 0});

@@ -2,73 +2,11 @@
 // belongs to it comes in the order of the indices.
 #include "device/cuda/launch.cuh"
 #include "ops/cuda_kernel.h"
+#include "ops/gather/positions.cuh"
 #include "ops/gather/positions_cuda.h"
 
 namespace neap::ops {
 namespace {
-
-constexpr int kMostAxes = 8;
-
-struct Device {
-  const void* indices;
-  bool wide;
-  CudaFault* fault;
-  int op;
-  int rank;
-  std::int64_t sizes[kMostAxes], strides[kMostAxes], entry_strides[kMostAxes];
-  std::int64_t slice, depth, batch_axes, entries_a_batch, batch_stride;
-  int axis;
-
-  Device(const Positions& p, const void* indices_)
-      : indices(indices_),
-        wide(p.wide),
-        fault(CudaContext::get().fault()),
-        op(1),
-        rank(static_cast<int>(p.sizes.size())),
-        slice(p.slice),
-        depth(p.depth),
-        batch_axes(p.batch_axes),
-        entries_a_batch(p.entries_a_batch),
-        batch_stride(p.batch_stride),
-        axis(p.axis) {
-    for (int i = 0; i < rank; ++i) {
-      const auto at = static_cast<std::size_t>(i);
-      sizes[i] = p.sizes[at];
-      strides[i] = p.strides[at];
-      entry_strides[i] = p.axis < 0 ? 0 : p.entry_strides[at];
-    }
-  }
-
-  // An index out of range is noted for the host, and read as 0.
-  __device__ std::int64_t index(std::int64_t place, std::int64_t along) const {
-    const std::int64_t raw =
-        wide ? static_cast<const std::int64_t*>(indices)[place] : static_cast<const std::int32_t*>(indices)[place];
-    const std::int64_t size = sizes[along];
-    if (raw >= -size && raw < size) return raw < 0 ? raw + size : raw;
-    if (atomicCAS(&fault->is_set, 0, 1) == 0) {
-      fault->op = op;
-      fault->index = raw;
-      fault->bound = size;
-    }
-    return 0;
-  }
-
-  // First element of entry t.
-  __device__ std::int64_t at(std::int64_t t) const {
-    std::int64_t sum = 0;
-    if (axis < 0) {
-      for (std::int64_t k = 0; k < depth; ++k) sum += index(t * depth + k, batch_axes + k) * strides[batch_axes + k];
-      return sum + t / entries_a_batch * batch_stride;
-    }
-    std::int64_t left = t;
-    for (int i = 0; i < rank; ++i) {
-      const std::int64_t coordinate = left / entry_strides[i];
-      left %= entry_strides[i];
-      sum += (i == axis ? index(t, i) : coordinate) * strides[i];
-    }
-    return sum;
-  }
-};
 
 template <class T>
 Prepared kernel(const Positions& positions) {
@@ -76,7 +14,9 @@ Prepared kernel(const Positions& positions) {
     const auto* x = b.in<T>(0);
     auto* y = b.out<T>(0);
     each("gather", p.count * p.slice, stream,
-         [=, d = Device(p, b.in<void>(1))] __device__(std::int64_t i) { y[i] = x[d.at(i / d.slice) + i % d.slice]; });
+         [=, d = DevicePositions(p, b.in<void>(1), fault_op("gather"))] __device__(std::int64_t i) {
+           y[i] = x[d.at(i / d.slice) + i % d.slice];
+         });
   });
 }
 
@@ -91,7 +31,7 @@ struct Entries {
 
 // f(entry) for those that point to element e, in order: they lie along the axis.
 template <class F>
-__device__ void each_entry(const Device& d, const Entries& entries, std::int64_t e, F f) {
+__device__ void each_entry(const DevicePositions& d, const Entries& entries, std::int64_t e, F f) {
   std::int64_t left = e;
   std::int64_t first = 0;
   std::int64_t own = 0;
@@ -111,18 +51,6 @@ __device__ void each_entry(const Device& d, const Entries& entries, std::int64_t
   }
 }
 
-__device__ float combined(Combine how, float a, float b) {
-  switch (how) {
-    case Combine::kAdd: return a + b;
-    case Combine::kMultiply: return a * b;
-    case Combine::kLargest: return a < b ? b : a;
-    case Combine::kSmallest: return b < a ? b : a;
-    default: return b;
-  }
-}
-
-constexpr const char* kDeep = "at most eight axes";
-
 }  // namespace
 
 Prepared pick_positions_cuda(const Positions& positions, std::int64_t element_bytes) {
@@ -141,7 +69,7 @@ void run_add_elements(const Buffers& b, cudaStream_t stream, const Positions& p,
                       std::int64_t elements) {
   const auto* dy = b.in<float>(1);
   auto* dx = b.out<float>(0);
-  const Device d(p, b.in<void>(0));
+  const DevicePositions d(p, b.in<void>(0), fault_op("gather"));
   each("gather_grad", elements, stream, [=] __device__(std::int64_t e) {
     float sum = 0;
     each_entry(d, all, e, [&](std::int64_t t) { sum += dy[t]; });
@@ -165,7 +93,7 @@ void run_scatter_elements(const Buffers& b, cudaStream_t stream, const Positions
   const auto* data = b.in<float>(0);
   const auto* updates = b.in<float>(2);
   auto* out = b.out<float>(0);
-  const Device d(p, b.in<void>(1));
+  const DevicePositions d(p, b.in<void>(1), fault_op("scatter"));
   each("scatter", elements, stream, [=] __device__(std::int64_t e) {
     float value = data[e];
     each_entry(d, all, e, [&](std::int64_t t) { value = updates != nullptr ? combined(how, value, updates[t]) : 0; });

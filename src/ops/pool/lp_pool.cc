@@ -42,12 +42,6 @@ Prepared lp_ref(const OpCall& call) {
   });
 }
 
-std::int64_t by_columns(const Plane& in, std::int64_t pixel) {
-  const std::int64_t w = pixel % in.w;
-  const std::int64_t h = pixel / in.w % in.h;
-  return (w * in.h + h) * in.d + pixel / (in.w * in.h);
-}
-
 Prepared indices_ref(const OpCall& call) {
   const bool wide = call.in(0).dtype == DType::kI32;
   const bool columns = call.attrs.integer("storage_order", 0) != 0;
@@ -73,8 +67,9 @@ double flops(const OpCall& call) {
   return taps * static_cast<double>(call.outputs[0].elements());
 }
 
-constexpr KernelEntry kLp[] = {{"ref", DeviceKind::kCpu, lp_ref}};
-constexpr KernelEntry kIndices[] = {{"ref", DeviceKind::kCpu, indices_ref}};
+constexpr KernelEntry kLp[] = {{"cuda", DeviceKind::kCuda, lp_pool_cuda}, {"ref", DeviceKind::kCpu, lp_ref}};
+constexpr KernelEntry kIndices[] = {{"cuda", DeviceKind::kCuda, max_pool_indices_cuda},
+                                    {"ref", DeviceKind::kCpu, indices_ref}};
 
 }  // namespace
 

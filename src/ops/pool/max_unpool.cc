@@ -1,11 +1,11 @@
 // max_unpool(x [N, (D, H,) W, C], indices; shape) -> y: zeros of `shape` with each element of x where ONNX's indices
-// (i64, of x's shape) say: flat ones into y seen as [N, C, (D, H,) W].
+// (i64, of x's shape) say: flat ones into y seen as [N, C, (D, H,) W]. Of several at one place the last one stays.
 // max_unpool_grad(dy, indices; shape) -> dx. f32.
 #include <algorithm>
 
-#include "ops/conv/window.h"
-#include "ops/kernel.h"
 #include "ops/matmul/checks.h"
+#include "ops/pool/pool.h"
+#include "ops/pool/unpool_places.h"
 
 namespace neap::ops {
 namespace {
@@ -32,38 +32,29 @@ Types infer_grad(const OpCall& call) {
 
 Values gradient(GradientCall& c) { return {c.g("max_unpool_grad", {c.dy[0], c.x(1)}, c.node.attrs), Value{}}; }
 
-struct Places {
-  std::int64_t entries, elements, channels;
-  std::int64_t pixels = 1;
-
-  Places(const Shape& x, const Shape& y) : entries(x.count()), elements(y.count()), channels(y.size(-1)) {
-    for (int i = 1; i + 1 < y.rank(); ++i) pixels *= y.size(i);
-  }
-  // From [N, C, pixels] to [N, pixels, C].
-  std::int64_t at(std::int64_t index) const {
-    if (index < 0 || index >= elements) {
-      throw UserError(fmt::format("max_unpool: index {} is outside of [0, {})", index, elements));
-    }
-    const std::int64_t c = index / pixels % channels;
-    return (index / (pixels * channels) * pixels + index % pixels) * channels + c;
-  }
-};
+std::int64_t place_of(const UnpoolPlaces& p, std::int64_t index) {
+  if (!p.fits(index)) throw UserError(fmt::format("max_unpool: index {} is outside of [0, {})", index, p.elements));
+  return p.at(index);
+}
 
 Prepared ref(const OpCall& call) {
-  return function_kernel([p = Places(call.shape(0), call.outputs[0].shape)](const Buffers& b) {
+  return function_kernel([p = UnpoolPlaces(call.shape(0), call.outputs[0].shape)](const Buffers& b) {
     std::fill_n(b.out<float>(0), p.elements, 0.0F);
-    for (std::int64_t i = 0; i < p.entries; ++i) b.out<float>(0)[p.at(b.in<std::int64_t>(1)[i])] = b.in<float>(0)[i];
+    const auto* indices = b.in<std::int64_t>(1);
+    for (std::int64_t i = 0; i < p.entries; ++i) b.out<float>(0)[place_of(p, indices[i])] = b.in<float>(0)[i];
   });
 }
 
 Prepared ref_grad(const OpCall& call) {
-  return function_kernel([p = Places(call.shape(1), call.shape(0))](const Buffers& b) {
-    for (std::int64_t i = 0; i < p.entries; ++i) b.out<float>(0)[i] = b.in<float>(0)[p.at(b.in<std::int64_t>(1)[i])];
+  return function_kernel([p = UnpoolPlaces(call.shape(1), call.shape(0))](const Buffers& b) {
+    const auto* indices = b.in<std::int64_t>(1);
+    for (std::int64_t i = 0; i < p.entries; ++i) b.out<float>(0)[i] = b.in<float>(0)[place_of(p, indices[i])];
   });
 }
 
-constexpr KernelEntry kForward[] = {{"ref", DeviceKind::kCpu, ref}};
-constexpr KernelEntry kBackward[] = {{"ref", DeviceKind::kCpu, ref_grad}};
+constexpr KernelEntry kForward[] = {{"cuda", DeviceKind::kCuda, max_unpool_cuda}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, max_unpool_grad_cuda},
+                                     {"ref", DeviceKind::kCpu, ref_grad}};
 
 }  // namespace
 

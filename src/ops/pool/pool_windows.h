@@ -24,6 +24,13 @@ void each_tap(const Window& k, const Plane& in, const Place& o, F f) {
       }
 }
 
+// The pixel's number when the spatial axes are counted column by column.
+constexpr std::int64_t by_columns(const Plane& in, std::int64_t pixel) {
+  const std::int64_t w = pixel % in.w;
+  const std::int64_t h = pixel / in.w % in.h;
+  return (w * in.h + h) * in.d + pixel / (in.w * in.h);
+}
+
 // Taps before the end of the padding along one axis.
 inline std::int64_t padded_taps(const WindowAxis& a, std::int64_t o, std::int64_t size) {
   std::int64_t taps = 0;

@@ -1,6 +1,6 @@
 // Pruning by magnitude. A mask is found in one step of a run, so a single block may take its time over a share; all
 // counts are of integers, in any order the same.
-#include "device/cuda/launch.cuh"
+#include "device/cuda/rank.cuh"
 #include "ops/cuda_kernel.h"
 #include "ops/prune/prune.h"
 #include "ops/prune/prune_kernels.h"
@@ -55,46 +55,14 @@ void find_pattern(const Pattern& p, const When& when, const float* weight, std::
 // Of all threads.
 __device__ long long block_count(long long own, long long* scratch) { return block_reduce(own, Sum(), scratch); }
 
-// Those of the threads before this one, and of all.
-__device__ int count_before(int own, int* scratch, int& all) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  int sum = own;
-  for (int step = 1; step < 32; step *= 2) {
-    const int other = __shfl_up_sync(0xffffffffU, sum, step);
-    if (lane >= step) sum += other;
-  }
-  if (lane == 31) scratch[warp] = sum;
-  __syncthreads();
-  int before = 0;
-  all = 0;
-  for (int w = 0; w < kBlock / 32; ++w) {
-    if (w < warp) before += scratch[w];
-    all += scratch[w];
-  }
-  __syncthreads();
-  return before + sum - own;
-}
-
-// The largest magnitude that at least `count` weights reach, bit by bit from the highest.
-__device__ std::uint32_t threshold(const float* weight, std::int64_t elements, std::int64_t count, long long* scratch) {
-  std::uint32_t found = 0;
-  for (std::uint32_t bit = 1U << 30; bit != 0; bit >>= 1) {
-    const std::uint32_t tried = found | bit;
-    long long reach = 0;
-    for (std::int64_t i = threadIdx.x; i < elements; i += kBlock) reach += magnitude(weight[i]) >= tried ? 1 : 0;
-    if (block_count(reach, scratch) >= count) found = tried;
-  }
-  return found;
-}
-
 // One block. What is as large as the threshold stays from the first on, until there are enough.
 __global__ void __launch_bounds__(kBlock)
     share_kernel(When when, std::int64_t elements, std::int64_t count, const float* weight, std::uint8_t* bits) {
   __shared__ long long sums[kBlock / 32];
   __shared__ int counts[kBlock / 32];
   if (!when.is_first()) return;
-  const std::uint32_t least = threshold(weight, elements, count, sums);
+  const auto magnitude_of = [&](std::int64_t i) { return magnitude(weight[i]); };
+  const std::uint32_t least = threshold(elements, count, std::uint32_t{1} << 30, magnitude_of, sums);
   long long above = 0;
   for (std::int64_t i = threadIdx.x; i < elements; i += kBlock) above += magnitude(weight[i]) > least ? 1 : 0;
   std::int64_t left = count - block_count(above, sums);
@@ -102,8 +70,8 @@ __global__ void __launch_bounds__(kBlock)
     const std::int64_t own = first + 8 * static_cast<std::int64_t>(threadIdx.x);
     int equal = 0;
     for (std::int64_t i = own; i < own + 8 && i < elements; ++i) equal += magnitude(weight[i]) == least ? 1 : 0;
-    int all = 0;
-    std::int64_t rank = count_before(equal, counts, all);
+    const Prefix equals = block_prefix(equal, counts);
+    std::int64_t rank = equals.before;
     unsigned kept = 0;
     for (std::int64_t i = own; i < own + 8 && i < elements; ++i) {
       const std::uint32_t m = magnitude(weight[i]);
@@ -112,7 +80,7 @@ __global__ void __launch_bounds__(kBlock)
       rank += is_equal ? 1 : 0;
     }
     if (own < elements) bits[own / 8] = static_cast<std::uint8_t>(kept);
-    left = left > all ? left - all : 0;
+    left = left > equals.all ? left - equals.all : 0;
   }
 }
 

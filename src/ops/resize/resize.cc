@@ -66,7 +66,7 @@ Dim scaled(const Dim& in, double scale) {
 
 Types infer(const OpCall& call) {
   if (!is_number(call.in(0).dtype)) throw UserError(fmt::format("takes numbers, not {}", name(call.in(0).dtype)));
-  axis_taps({}, call.attrs);  // checks the modes
+  resize_rule({}, call.attrs);  // checks the modes
   return {{call.in(0).dtype, resized(call.shape(0), call.attrs)}};
 }
 
@@ -83,20 +83,32 @@ Values gradient(GradientCall& c) {
   return {c.g("resize_grad", {c.dy[0]}, attrs)};
 }
 
+std::vector<AxisTaps> taps_of(const OpCall& call) {
+  std::vector<AxisTaps> taps;
+  for (const ResizeRule& rule : resize_rules(call.shape(0), call.attrs)) taps.emplace_back(rule);
+  return taps;
+}
+
 std::vector<AxisTaps> taps_back(const OpCall& call) {
-  std::vector<AxisTaps> taps = resize_taps(call.outputs[0].shape, call.attrs);
-  for (AxisTaps& axis : taps) axis = axis.transposed();
+  std::vector<AxisTaps> taps;
+  for (const ResizeRule& rule : resize_rules(call.outputs[0].shape, call.attrs)) {
+    taps.push_back(AxisTaps(rule).transposed());
+  }
   return taps;
 }
 
 double extrapolation(const OpCall& call) { return call.attrs.real("extrapolation_value", 0); }
 
-Prepared simd(const OpCall& call) {
-  return resize_by(resize_taps(call.shape(0), call.attrs), call.in(0).dtype, extrapolation(call));
+Prepared cuda(const OpCall& call) {
+  if (resize_by_cuda == nullptr) return not_linked();
+  return resize_by_cuda(resize_rules(call.shape(0), call.attrs), false, call.in(0).dtype, extrapolation(call));
 }
-Prepared ref(const OpCall& call) {
-  return resize_by_ref(resize_taps(call.shape(0), call.attrs), call.in(0).dtype, extrapolation(call));
+Prepared cuda_grad(const OpCall& call) {
+  if (resize_by_cuda == nullptr) return not_linked();
+  return resize_by_cuda(resize_rules(call.outputs[0].shape, call.attrs), true, DType::kF32, 0);
 }
+Prepared simd(const OpCall& call) { return resize_by(taps_of(call), call.in(0).dtype, extrapolation(call)); }
+Prepared ref(const OpCall& call) { return resize_by_ref(taps_of(call), call.in(0).dtype, extrapolation(call)); }
 Prepared simd_grad(const OpCall& call) { return resize_by(taps_back(call), DType::kF32, 0); }
 Prepared ref_grad(const OpCall& call) { return resize_by_ref(taps_back(call), DType::kF32, 0); }
 
@@ -105,8 +117,10 @@ double flops(const OpCall& call) {
   return (mode == "nearest" ? 0 : mode == "linear" ? 8 : 32) * static_cast<double>(call.outputs[0].elements());
 }
 
-constexpr KernelEntry kForward[] = {{"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
-constexpr KernelEntry kBackward[] = {{"simd", DeviceKind::kCpu, simd_grad}, {"ref", DeviceKind::kCpu, ref_grad}};
+constexpr KernelEntry kForward[] = {
+    {"cuda", DeviceKind::kCuda, cuda}, {"simd", DeviceKind::kCpu, simd}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kBackward[] = {
+    {"cuda", DeviceKind::kCuda, cuda_grad}, {"simd", DeviceKind::kCpu, simd_grad}, {"ref", DeviceKind::kCpu, ref_grad}};
 
 }  // namespace
 
@@ -120,16 +134,16 @@ Shape resized(const Shape& x, const Attrs& attrs) {
   return y;
 }
 
-std::vector<AxisTaps> resize_taps(const Shape& x, const Attrs& attrs) {
+std::vector<ResizeRule> resize_rules(const Shape& x, const Attrs& attrs) {
   const Wanted wanted(x, attrs);
   const Shape y = resized(x, attrs);
   if (y.count() > 0 && x.count() == 0) throw UserError(fmt::format("{} has nothing to resize", x.text()));
-  std::vector<ResizeAxisCall> calls;
-  for (int i = 0; i < x.rank(); ++i) calls.push_back({.in = x.size(i), .out = y.size(i)});
-  std::vector<bool> changes(calls.size(), false);
+  std::vector<ResizeRule> rules;
+  for (int i = 0; i < x.rank(); ++i) rules.push_back({.in = x.size(i), .out = y.size(i)});
+  std::vector<bool> changes(rules.size(), false);
   for (std::size_t i = 0; i < wanted.axes.size(); ++i) {
     const auto at = static_cast<std::size_t>(wanted.axes[i]);
-    ResizeAxisCall& axis = calls[at];
+    ResizeRule& axis = rules[at];
     changes[at] = true;
     axis.scale =
         wanted.scales.empty() ? static_cast<double>(axis.out) / static_cast<double>(axis.in) : wanted.scales[i];
@@ -137,9 +151,8 @@ std::vector<AxisTaps> resize_taps(const Shape& x, const Attrs& attrs) {
     axis.roi_begin = wanted.roi[i];
     axis.roi_end = wanted.roi[wanted.axes.size() + i];
   }
-  std::vector<AxisTaps> taps;
-  for (std::size_t i = 0; i < calls.size(); ++i) taps.push_back(axis_taps(calls[i], changes[i] ? attrs : Attrs{}));
-  return taps;
+  for (std::size_t i = 0; i < rules.size(); ++i) rules[i] = resize_rule(rules[i], changes[i] ? attrs : Attrs{});
+  return rules;
 }
 
 extern constinit const OpDef resize = {.name = "resize",

@@ -32,7 +32,7 @@ struct Problem {
 };
 
 // An axis of one element: it stays as it is.
-AxisTaps unit() { return {.begin = {0, 1}, .index = {0}, .weight = {1}, .outside = {0}}; }
+AxisTaps unit() { return AxisTaps(ResizeRule{}); }
 
 }  // namespace
 

@@ -1,3 +1,5 @@
+#include "ops/resize/resize.h"
+
 #include "ops/elementwise/element_testing.h"
 #include "ops/elementwise/in_place_check.h"
 
@@ -144,6 +146,47 @@ TEST(Resize, OtherTypes) {
   const HostTensor x = tensor_from(DType::kU8, {1, 2}, {3, 200});
   const auto out = run_op({.op = "resize", .inputs = {x.type}, .attrs = {{"sizes", Ints{2, 4}}}, .given = {{0, x}}});
   EXPECT_EQ(numbers_of(out[0]), (Reals{3, 3, 200, 200, 3, 3, 200, 200}));
+}
+
+TEST(Resize, KernelsAgreeOnOtherTypes) {
+  for (const DType type : {DType::kU8, DType::kI8, DType::kI32, DType::kI64, DType::kF64}) {
+    for (const char* mode : {"nearest", "linear", "cubic"}) {
+      for (const Reals& scales : {Reals{2, 1.7}, Reals{0.4, 0.7}}) {
+        const Attrs attrs{{"mode", std::string(mode)}, {"axes", Ints{1, 2}}, {"scales", scales}};
+        check_kernels({.op = "resize", .inputs = {{type, {2, 9, 8, 3}}}, .attrs = attrs, .integer_bound = 100});
+      }
+    }
+  }
+  check_kernels({.op = "resize",
+                 .inputs = {{DType::kF32, {2, 3, 2, 3, 2, 2}}},
+                 .attrs = {{"mode", std::string("linear")}, {"sizes", Ints{3, 2, 3, 2, 3, 3}}}});
+}
+
+// Backward finds the outputs that take from an input by turning the rule around.
+TEST(Resize, TakersAreAllThatTake) {
+  for (const char* how : {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+                          "tf_crop_and_resize"}) {
+    for (const char* mode : {"nearest", "linear", "cubic"}) {
+      for (const double scale : {0.07, 0.3, 0.5, 1.0, 1.4, 2.0, 31.0}) {
+        for (const std::int64_t in : {1, 2, 7, 40}) {
+          for (const auto& [begin, end] : {std::pair(0.1, 0.8), std::pair(0.9, 0.2), std::pair(-0.5, 1.5)}) {
+            const auto out = static_cast<std::int64_t>(static_cast<double>(in) * scale) + 3;
+            const ops::ResizeRule sizes{.in = in, .out = out, .scale = scale, .roi_begin = begin, .roi_end = end};
+            for (const std::int64_t antialias : {0, 1}) {
+              const ops::ResizeRule rule = ops::resize_rule(sizes, with(of_mode(mode, how), "antialias", antialias));
+              for (std::int64_t o = 0; o < out; ++o) {
+                rule.each_tap(o, [&](std::int64_t i, double) {
+                  const auto takers = rule.takers(i);
+                  EXPECT_TRUE(takers.first <= o && o < takers.end) << how << " " << mode << " " << scale << " " << in;
+                  EXPECT_LE(takers.end, out);
+                });
+              }
+            }
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(Resize, OnAnyNumberOfThreads) {

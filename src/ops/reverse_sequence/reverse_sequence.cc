@@ -1,9 +1,10 @@
 // reverse_sequence(x, lengths; batch_axis = 1, time_axis = 0) -> y: of batch element b the first lengths[b] steps in
 // reverse order, the others as they are. lengths is i64 or i32 [batch]; the two axes are 0 and 1, in either order. x is
 // of any type but bits.
+#include "ops/reverse_sequence/reverse_sequence.h"
+
 #include <cstring>
 
-#include "ops/kernel.h"
 #include "ops/matmul/checks.h"
 #include "ops/shape_util/axes.h"
 
@@ -27,40 +28,44 @@ Types infer(const OpCall& call) {
 // The reversal undoes itself.
 Values gradient(GradientCall& c) { return {c.g("reverse_sequence", {c.dy[0], c.x(1)}, c.node.attrs), Value{}}; }
 
-struct Reversal {
-  std::int64_t steps, batch, run;  // run: bytes of one step of one batch element
-  bool time_first, wide;
-
-  std::int64_t at(std::int64_t t, std::int64_t i) const { return (time_first ? t * batch + i : i * steps + t) * run; }
-
-  void copy(const std::byte* x, const void* lengths, std::byte* y) const {
-    for (std::int64_t i = 0; i < batch; ++i) {
-      const std::int64_t length =
-          wide ? static_cast<const std::int64_t*>(lengths)[i] : static_cast<const std::int32_t*>(lengths)[i];
-      if (length < 0 || length > steps) {
-        throw UserError(fmt::format("reverse_sequence: length {} at place {} is outside of [0, {}]", length, i, steps));
-      }
-      for (std::int64_t t = 0; t < steps; ++t) {
-        const std::int64_t from = t < length ? length - 1 - t : t;
-        std::memcpy(y + at(t, i), x + at(from, i), static_cast<std::size_t>(run));
-      }
-    }
-  }
-};
-
-Prepared ref(const OpCall& call) {
+Reversal reversal_of(const OpCall& call) {
   const Shape& x = call.shape(0);
   const bool time_first = time_is_first(call);
   Reversal r{.steps = x.size(time_first ? 0 : 1),
              .batch = x.size(time_first ? 1 : 0),
-             .run = byte_size(call.in(0).dtype, 1),
+             .run = 1,
              .time_first = time_first,
              .wide = call.in(1).dtype == DType::kI64};
   for (int i = 2; i < x.rank(); ++i) r.run *= x.size(i);
-  return function_kernel([r](const Buffers& b) { r.copy(b.inputs[0], b.inputs[1], b.outputs[0]); });
+  return r;
 }
 
-constexpr KernelEntry kKernels[] = {{"ref", DeviceKind::kCpu, ref}};
+void copy(const Reversal& r, std::int64_t bytes, const std::byte* x, const void* lengths, std::byte* y) {
+  for (std::int64_t i = 0; i < r.batch; ++i) {
+    const std::int64_t length =
+        r.wide ? static_cast<const std::int64_t*>(lengths)[i] : static_cast<const std::int32_t*>(lengths)[i];
+    if (!r.fits(length)) {
+      throw UserError(fmt::format("reverse_sequence: length {} at place {} is outside of [0, {}]", length, i, r.steps));
+    }
+    for (std::int64_t t = 0; t < r.steps; ++t) {
+      std::memcpy(y + r.at(t, i) * bytes, x + r.at(Reversal::source(t, length), i) * bytes,
+                  static_cast<std::size_t>(r.run * bytes));
+    }
+  }
+}
+
+Prepared cuda(const OpCall& call) {
+  return reverse_sequence_cuda != nullptr ? reverse_sequence_cuda(reversal_of(call), byte_size(call.in(0).dtype, 1))
+                                          : not_linked();
+}
+
+Prepared ref(const OpCall& call) {
+  return function_kernel([r = reversal_of(call), bytes = byte_size(call.in(0).dtype, 1)](const Buffers& b) {
+    copy(r, bytes, b.inputs[0], b.inputs[1], b.outputs[0]);
+  });
+}
+
+constexpr KernelEntry kKernels[] = {{"cuda", DeviceKind::kCuda, cuda}, {"ref", DeviceKind::kCpu, ref}};
 
 }  // namespace
 

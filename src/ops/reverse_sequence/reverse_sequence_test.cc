@@ -21,6 +21,19 @@ TEST(ReverseSequence, EitherAxisFirst) {
   EXPECT_THROW(run(0, {1}), UserError);
 }
 
+TEST(ReverseSequence, OfEverySize) {
+  const HostTensor lengths = tensor_from(DType::kI32, {3}, {0, 5, 3});
+  for (const DType type : {DType::kF32, DType::kI64, DType::kF16, DType::kBool}) {
+    check_kernels({.op = "reverse_sequence", .inputs = {{type, {5, 3, 2, 7}}, lengths.type}, .given = {{1, lengths}}});
+    check_kernels({.op = "reverse_sequence",
+                   .inputs = {{type, {3, 5}}, lengths.type},
+                   .attrs = {{"time_axis", 1}, {"batch_axis", 0}},
+                   .given = {{1, lengths}}});
+  }
+  check_kernels(
+      {.op = "reverse_sequence", .inputs = {{DType::kF32, {5, 3, 0}}, lengths.type}, .given = {{1, lengths}}});
+}
+
 TEST(ReverseSequence, GradientHolds) {
   check_op({.op = "reverse_sequence",
             .inputs = {{DType::kF32, {4, 3, 2}}, {DType::kI64, {3}}},

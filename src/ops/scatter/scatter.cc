@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ops/elementwise/element.h"
 #include "ops/gather/positions_cuda.h"
 #include "ops/kernel.h"
 #include "ops/matmul/checks.h"
@@ -59,23 +58,6 @@ Values gradient(GradientCall& c) {
   return dx;
 }
 
-template <class T>
-void combine(Combine how, const T* from, T* to, std::int64_t n) {
-  // Integers wrap around, floats of 16 bits count in doubles.
-  using Sum = std::conditional_t<kIsInteger<T>, std::uint64_t, std::conditional_t<sizeof(T) == 2, double, T>>;
-  for (std::int64_t i = 0; i < n; ++i) {
-    const auto a = static_cast<Sum>(to[i]);
-    const auto b = static_cast<Sum>(from[i]);
-    switch (how) {
-      case Combine::kReplace: to[i] = from[i]; break;
-      case Combine::kAdd: to[i] = static_cast<T>(a + b); break;
-      case Combine::kMultiply: to[i] = static_cast<T>(a * b); break;
-      case Combine::kLargest: to[i] = to[i] < from[i] ? from[i] : to[i]; break;
-      case Combine::kSmallest: to[i] = from[i] < to[i] ? from[i] : to[i]; break;
-    }
-  }
-}
-
 struct Scatter {
   Positions positions;
   Combine how;
@@ -95,8 +77,12 @@ struct Scatter {
     if (how == Combine::kReplace) {
       std::memcpy(to, from, static_cast<std::size_t>(n * size));
     } else {
-      with_type(type,
-                [&]<class T>(Type<T>) { combine(how, reinterpret_cast<const T*>(from), reinterpret_cast<T*>(to), n); });
+      with_type(type, [&]<class T>(Type<T>) {
+        for (std::int64_t i = 0; i < n; ++i) {
+          T& there = reinterpret_cast<T*>(to)[i];
+          there = combined(how, there, reinterpret_cast<const T*>(from)[i]);
+        }
+      });
     }
   }
 };
@@ -130,13 +116,18 @@ Prepared elements_ref(const OpCall& call) {
   return scatter(call, element_positions("scatter_elements", call.shape(0), call.in(1), axis_in(call)));
 }
 
+Prepared nd_cuda(const OpCall& call) {
+  if (scatter_slices_cuda == nullptr) return not_linked();
+  return scatter_slices_cuda(slice_positions("scatter_nd", call.shape(0), call.in(1), 0), call.in(0), combine_of(call));
+}
+
 Prepared nd_ref(const OpCall& call) {
   return scatter(call, slice_positions("scatter_nd", call.shape(0), call.in(1), 0));
 }
 
 constexpr KernelEntry kElements[] = {{"cuda", DeviceKind::kCuda, elements_cuda},
                                      {"ref", DeviceKind::kCpu, elements_ref}};
-constexpr KernelEntry kNd[] = {{"ref", DeviceKind::kCpu, nd_ref}};
+constexpr KernelEntry kNd[] = {{"cuda", DeviceKind::kCuda, nd_cuda}, {"ref", DeviceKind::kCpu, nd_ref}};
 constexpr InOut kInPlace[] = {{0, 0}};
 
 }  // namespace
@@ -151,7 +142,7 @@ extern constinit const OpDef scatter_nd = {.name = "scatter_nd",
                                            .infer = infer_nd,
                                            .gradient = gradient,
                                            .kernels = kNd,
-                                           .kernel_count = 1,
+                                           .kernel_count = std::size(kNd),
                                            .in_place = kInPlace};
 
 }  // namespace neap::ops

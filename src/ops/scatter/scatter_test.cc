@@ -69,6 +69,28 @@ TEST(ScatterNd, GradientHolds) {
             .attrs = {{"reduction", std::string("add")}}});
 }
 
+// Several updates to one place, in their order.
+TEST(ScatterNd, EveryReduction) {
+  for (const char* reduction : {"none", "add", "mul", "max", "min"}) {
+    const Attrs attrs{{"reduction", std::string(reduction)}};
+    for (const DType type : {DType::kF32, DType::kF64, DType::kI64, DType::kI32, DType::kU8, DType::kI8, DType::kF16}) {
+      check_kernels(
+          {.op = "scatter_nd", .inputs = {{type, {3, 5, 2}}, {DType::kI32, {9, 2}}, {type, {9, 2}}}, .attrs = attrs});
+    }
+    check_kernels(
+        {.op = "scatter_nd", .inputs = {f32({4, 7}), {DType::kI64, {900, 1}}, f32({900, 7})}, .attrs = attrs});
+  }
+}
+
+TEST(ScatterNd, WithoutUpdatesClears) {
+  const HostTensor data = tensor<float>(DType::kF32, {2, 2}, {1, 2, 3, 4});
+  const HostTensor index = indices({1, 1}, {-2});
+  const OpCase c = {.op = "scatter_nd", .inputs = {data.type, index.type}, .given = {{0, data}, {1, index}}};
+  EXPECT_EQ(floats(run_op(c)[0]), (std::vector<float>{0, 0, 3, 4}));
+  check_kernels(c);
+  check_kernels({.op = "scatter_nd", .inputs = {{DType::kBool, {3, 4}}, {DType::kI32, {2, 2}}}});
+}
+
 TEST(ScatterNd, KnownValuesOfIntegers) {
   const HostTensor data = tensor<std::int32_t>(DType::kI32, {2, 2}, {1, 2, 3, 4});
   const HostTensor index = indices({2, 2}, {0, 1, 1, 0});

@@ -1,9 +1,10 @@
 // top_k(x; k, axis = -1, largest = 1, sorted = 1) -> values, indices (i64): the k best elements along the axis, best
 // first, of equals the one that comes first. NaN is better than all. Numbers of any type; gradient of the values.
+#include "ops/top_k/top_k.h"
+
 #include <algorithm>
 
 #include "ops/elementwise/element.h"
-#include "ops/kernel.h"
 #include "ops/matmul/checks.h"
 #include "ops/shape_util/axes.h"
 
@@ -31,17 +32,16 @@ Values gradient(GradientCall& c) {
   return {c.g("scatter_elements", {zeros, c.y(1), c.dy[0]}, {{"axis", axis}})};
 }
 
-struct Line {
-  std::int64_t outer = 1, width = 1, inner = 1, k = 0;
-  bool largest = true;
-
-  explicit Line(const OpCall& call) : k(call.attrs.integer("k")), largest(call.attrs.integer("largest", 1) != 0) {
-    const int axis = axis_in(call);
-    for (int i = 0; i < call.shape(0).rank(); ++i) {
-      (i < axis ? outer : i == axis ? width : inner) *= call.shape(0).size(i);
-    }
+TopKLines lines_of(const OpCall& call) {
+  TopKLines lines{.k = call.attrs.integer("k"), .largest = call.attrs.integer("largest", 1) != 0};
+  const int axis = axis_in(call);
+  for (int i = 0; i < call.shape(0).rank(); ++i) {
+    (i < axis ? lines.outer : i == axis ? lines.width : lines.inner) *= call.shape(0).size(i);
   }
+  return lines;
+}
 
+struct Line : TopKLines {
   template <class T>
   bool is_better(Compute<T> a, Compute<T> b) const {
     if constexpr (!kIsInteger<T>) {
@@ -66,8 +66,12 @@ struct Line {
   }
 };
 
+Prepared cuda(const OpCall& call) {
+  return top_k_cuda != nullptr ? top_k_cuda(lines_of(call), call.in(0).dtype) : not_linked();
+}
+
 Prepared ref(const OpCall& call) {
-  const Line line(call);
+  const Line line{lines_of(call)};
   return with_type(call.in(0).dtype, [&]<class T>(Type<T>) {
     return function_kernel(
         [line](const Buffers& b) {
@@ -87,7 +91,7 @@ Prepared ref(const OpCall& call) {
 
 double flops(const OpCall& call) { return 4.0 * static_cast<double>(call.in(0).elements()); }
 
-constexpr KernelEntry kKernels[] = {{"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kKernels[] = {{"cuda", DeviceKind::kCuda, cuda}, {"ref", DeviceKind::kCpu, ref}};
 
 }  // namespace
 
