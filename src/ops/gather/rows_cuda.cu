@@ -3,6 +3,7 @@
 #include "core/bytes.h"
 #include "device/cuda/launch.cuh"
 #include "ops/cuda_kernel.h"
+#include "ops/gather/lists_cuda.h"
 #include "ops/gather/rows.h"
 
 namespace neap::ops {
@@ -164,6 +165,11 @@ __global__ void __launch_bounds__(kThreads) add_kernel(PickShape s, Lists lists,
 
 }  // namespace
 
+void list_begins_cuda(std::int64_t rows, int* begin, int* cursor, cudaStream_t stream) {
+  begin_kernel<<<1, 1024, 0, stream>>>(rows, Lists{.begin = begin, .cursor = cursor, .picks = nullptr});
+  check_launch("list_begins");
+}
+
 Prepared pick_rows_cuda(const RowPick& pick, std::size_t data, std::size_t index) {
   if (pick.element_bytes != 4 && pick.element_bytes != 8) return Declined{"elements of 4 or 8 bytes only"};
   return cuda_kernel([p = pick, data, index](const Buffers& b, cudaStream_t stream) {
@@ -193,7 +199,7 @@ Prepared add_rows_cuda(const RowPick& pick) {
           NEAP_CHECK_CUDA(cudaMemsetAsync(cursor, 0, static_cast<std::size_t>(rows * number), stream));
           if (p.shape.picks > 0)
             count_kernel<<<blocks_for(p.shape.picks), kThreads, 0, stream>>>(p.shape, places, lists);
-          begin_kernel<<<1, 1024, 0, stream>>>(rows, lists);
+          list_begins_cuda(rows, lists.begin, lists.cursor, stream);
           if (p.shape.picks > 0)
             fill_kernel<<<blocks_for(p.shape.picks), kThreads, 0, stream>>>(p.shape, places, lists);
           add_kernel<<<blocks, kThreads, 0, stream>>>(p.shape, lists,
