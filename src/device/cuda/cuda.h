@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "device/device.h"
 
@@ -38,7 +39,13 @@ struct CudaFault {
   std::int64_t index = 0;
   std::int64_t bound = 0;
 };
-inline constexpr const char* kFaultOps[] = {"embedding", "gather"};
+inline constexpr std::string_view kFaultOps[] = {"embedding", "gather", "roi_align"};
+// An op's place there; one that is not there does not compile.
+consteval int fault_op(std::string_view name) {
+  int at = 0;
+  while (kFaultOps[at] != name) ++at;
+  return at;
+}
 
 // The first GPU that CUDA shows, with what libraries need. Made on first use and kept until the program ends:
 // DeviceError says in one line what is missing.
