@@ -44,8 +44,6 @@ const std::set<std::string> kOnCpuAlone = {"pack_int8",
                                            "max_pool_indices",
                                            "max_unpool",
                                            "max_unpool_grad",
-                                           "col2im",
-                                           "im2col",
                                            "dft",
                                            "det"};
 
