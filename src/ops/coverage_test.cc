@@ -44,7 +44,6 @@ const std::set<std::string> kOnCpuAlone = {"pack_int8",
                                            "max_pool_indices",
                                            "max_unpool",
                                            "max_unpool_grad",
-                                           "dft",
                                            "det"};
 
 bool is_on_cuda(const OpDef& op) {
