@@ -43,8 +43,7 @@ const std::set<std::string> kOnCpuAlone = {"pack_int8",
                                            "lp_pool",
                                            "max_pool_indices",
                                            "max_unpool",
-                                           "max_unpool_grad",
-                                           "det"};
+                                           "max_unpool_grad"};
 
 bool is_on_cuda(const OpDef& op) {
   for (std::size_t k = 0; k < op.kernel_count; ++k) {
