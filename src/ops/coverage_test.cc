@@ -27,19 +27,7 @@ const std::set<std::string> kOnCpuAlone = {"pack_int8",
                                            "feed_forward_rows",
                                            "feed_forward_again_rows",
                                            "norm_rows",
-                                           "conv_rows",
-                                           "quantize_linear",
-                                           "dequantize_linear",
-                                           "matmul_integer",
-                                           "conv_integer",
-                                           "grid_sample",
-                                           "grid_sample_grad",
-                                           "roi_align",
-                                           "deform_conv",
-                                           "col2im",
-                                           "im2col",
-                                           "dft",
-                                           "det"};
+                                           "conv_rows"};
 
 bool is_on_cuda(const OpDef& op) {
   for (std::size_t k = 0; k < op.kernel_count; ++k) {

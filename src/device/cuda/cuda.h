@@ -39,7 +39,8 @@ struct CudaFault {
   std::int64_t index = 0;
   std::int64_t bound = 0;
 };
-inline constexpr std::string_view kFaultOps[] = {"embedding", "gather", "scatter", "max_unpool", "reverse_sequence"};
+inline constexpr std::string_view kFaultOps[] = {"embedding",  "gather",           "scatter",
+                                                 "max_unpool", "reverse_sequence", "roi_align"};
 // An op's place there; one that is not there does not compile.
 consteval int fault_op(std::string_view name) {
   int at = 0;

@@ -1,92 +1,69 @@
 // col2im(x [N, C * taps, L]; image, kernel, strides, pads, dilations) -> y [N, image..., C]: the sum of the windows'
 // columns, as ONNX's Col2Im with channels last in the RESULT; x is as in ONNX (a channel's taps lie together, L counts
-// the windows). `image` has the sizes of the spatial axes (any number of them), `kernel` those of a window.
+// the windows). `image` has the sizes of the spatial axes (up to 16), `kernel` those of a window.
 //
 // im2col(y [N, image..., C]; kernel, strides, pads, dilations) -> x takes the columns out. Each is the other's
 // gradient; f32.
+#include "ops/col2im/col2im.h"
+
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
-#include "ops/kernel.h"
 #include "ops/matmul/checks.h"
 
 namespace neap::ops {
 namespace {
 
-struct Columns {
-  Ints image, kernel, strides, dilations, begins, windows;
-  std::int64_t n = 0, channels = 0;
+void multiply(std::int64_t& product, std::int64_t size) {
+  need(!__builtin_mul_overflow(product, size, &product), "the sizes are too large");
+}
 
-  // From the attributes, for an image of these sizes.
-  Columns(const Attrs& attrs, Ints sizes) : image(std::move(sizes)), kernel(attrs.ints("kernel")) {
-    const std::size_t axes = image.size();
-    strides = attrs.ints("strides", Ints(axes, 1));
-    dilations = attrs.ints("dilations", Ints(axes, 1));
-    const Ints pads = attrs.ints("pads", Ints(2 * axes, 0));
-    need(axes >= 1 && kernel.size() == axes && strides.size() == axes && dilations.size() == axes &&
-             pads.size() == 2 * axes,
-         "image, kernel, strides, dilations and pads do not fit each other");
-    for (std::size_t i = 0; i < axes; ++i) {
-      for (const std::int64_t size : {image[i], kernel[i], strides[i], dilations[i]}) {
-        need(size >= 1 && size < (std::int64_t{1} << 30), "sizes must be positive");
-      }
-      need(std::abs(pads[i]) < (1 << 30) && std::abs(pads[axes + i]) < (1 << 30), "the pads are too large");
-      begins.push_back(pads[i]);
-      const std::int64_t room = image[i] + pads[i] + pads[axes + i] - dilations[i] * (kernel[i] - 1) - 1;
-      need(room >= 0, "the window is larger than the image");
-      windows.push_back(room / strides[i] + 1);
+// From the attributes, for an image of these sizes.
+WindowColumns columns_of(const Attrs& attrs, const Ints& image) {
+  WindowColumns c;
+  const std::size_t axes = image.size();
+  const Ints kernel = attrs.ints("kernel");
+  const Ints strides = attrs.ints("strides", Ints(axes, 1));
+  const Ints dilations = attrs.ints("dilations", Ints(axes, 1));
+  const Ints pads = attrs.ints("pads", Ints(2 * axes, 0));
+  need(axes >= 1 && kernel.size() == axes && strides.size() == axes && dilations.size() == axes &&
+           pads.size() == 2 * axes,
+       "image, kernel, strides, dilations and pads do not fit each other");
+  need(axes <= WindowColumns::kMostAxes, "there are too many axes");
+  c.axes = static_cast<int>(axes);
+  for (std::size_t i = 0; i < axes; ++i) {
+    for (const std::int64_t size : {image[i], kernel[i], strides[i], dilations[i]}) {
+      need(size >= 1 && size < (std::int64_t{1} << 30), "sizes must be positive");
     }
+    need(std::abs(pads[i]) < (1 << 30) && std::abs(pads[axes + i]) < (1 << 30), "the pads are too large");
+    const std::int64_t room = image[i] + pads[i] + pads[axes + i] - dilations[i] * (kernel[i] - 1) - 1;
+    need(room >= 0, "the window is larger than the image");
+    c.image[i] = image[i];
+    c.kernel[i] = kernel[i];
+    c.strides[i] = strides[i];
+    c.dilations[i] = dilations[i];
+    c.steps[i] = strides[i] / std::gcd(strides[i], dilations[i]);
+    c.begins[i] = pads[i];
+    c.windows[i] = room / strides[i] + 1;
+    multiply(c.pixels, c.image[i]);
+    multiply(c.taps, c.kernel[i]);
+    multiply(c.count, c.windows[i]);
   }
-
-  static std::int64_t product(const Ints& sizes) {
-    std::int64_t p = 1;
-    for (const std::int64_t s : sizes) need(!__builtin_mul_overflow(p, s, &p), "the sizes are too large");
-    return p;
-  }
-
-  // The pixel that tap k of window l looks at; -1: outside.
-  std::int64_t pixel(std::int64_t k, std::int64_t l) const {
-    std::int64_t at = 0;
-    std::int64_t step = 1;
-    for (std::size_t i = image.size(); i-- > 0;) {
-      const std::int64_t place = l % windows[i] * strides[i] - begins[i] + k % kernel[i] * dilations[i];
-      if (place < 0 || place >= image[i]) return -1;
-      at += place * step;
-      step *= image[i];
-      l /= windows[i];
-      k /= kernel[i];
-    }
-    return at;
-  }
-
-  // f(element of the columns, element of the image) for all that meet, in a fixed order.
-  template <class F>
-  void each(F f) const {
-    const std::int64_t taps = product(kernel);
-    const std::int64_t l = product(windows);
-    const std::int64_t pixels = product(image);
-    for (std::int64_t r = 0; r < n * channels * taps; ++r) {
-      const std::int64_t c = r / taps % channels;
-      const std::int64_t first = r / (taps * channels) * pixels;
-      for (std::int64_t w = 0; w < l; ++w) {
-        const std::int64_t at = pixel(r % taps, w);
-        f(r * l + w, at < 0 ? -1 : (first + at) * channels + c);
-      }
-    }
-  }
-};
+  return c;
+}
 
 Types infer(const OpCall& call) {
   need_f32(call, 0);
   const Shape& x = call.shape(0);
   need(x.rank() == 3 && x[1].is_number(), "takes [N, C * taps, L]");
-  const Columns columns(call.attrs, call.attrs.ints("image"));
-  const std::int64_t taps = Columns::product(columns.kernel);
-  need(x[1].number() % taps == 0, "the second axis must be channels * taps");
-  need(may_equal(x[2], Columns::product(columns.windows)), "the third axis must have one entry a window");
+  const Ints image = call.attrs.ints("image");
+  const WindowColumns columns = columns_of(call.attrs, image);
+  need(x[1].number() % columns.taps == 0, "the second axis must be channels * taps");
+  need(may_equal(x[2], columns.count), "the third axis must have one entry a window");
   Shape y{x[0]};
-  for (const std::int64_t size : columns.image) y.push_back(size);
-  y.push_back(x[1].number() / taps);
+  for (const std::int64_t size : image) y.push_back(size);
+  y.push_back(x[1].number() / columns.taps);
   return {{DType::kF32, y}};
 }
 
@@ -100,8 +77,8 @@ Ints spatial(const Shape& image) {
 Types infer_back(const OpCall& call) {
   need_f32(call, 0);
   const Shape& y = call.shape(0);
-  const Columns columns(call.attrs, spatial(y));
-  return {{DType::kF32, {y[0], y[-1] * Dim(Columns::product(columns.kernel)), Columns::product(columns.windows)}}};
+  const WindowColumns columns = columns_of(call.attrs, spatial(y));
+  return {{DType::kF32, {y[0], y[-1] * Dim(columns.taps), columns.count}}};
 }
 
 Attrs window_attrs(const Attrs& attrs) {
@@ -120,33 +97,36 @@ Values gradient_back(GradientCall& c) {
   return {c.g("col2im", {c.dy[0]}, attrs)};
 }
 
-Columns columns_of(const OpCall& call, const Shape& image) {
-  Columns columns(call.attrs, spatial(image));
-  columns.n = image.size(0);
-  columns.channels = image.size(-1);
-  return columns;
-}
-
 Prepared ref(const OpCall& call) {
-  const std::int64_t size = call.outputs[0].elements();
-  return function_kernel([c = columns_of(call, call.outputs[0].shape), size](const Buffers& b) {
-    std::fill_n(b.out<float>(0), size, 0.0F);
-    c.each([&](std::int64_t column, std::int64_t at) {
-      if (at >= 0) b.out<float>(0)[at] += b.in<float>(0)[column];
-    });
+  return function_kernel([c = window_columns(call, call.outputs[0].shape)](const Buffers& b) {
+    std::fill_n(b.out<float>(0), c.image_elements(), 0.0F);
+    for (std::int64_t e = 0; e < c.elements(); ++e) {
+      const std::int64_t at = c.source(e);
+      if (at >= 0) b.out<float>(0)[at] += b.in<float>(0)[e];
+    }
   });
 }
 
 Prepared ref_back(const OpCall& call) {
-  return function_kernel([c = columns_of(call, call.shape(0))](const Buffers& b) {
-    c.each([&](std::int64_t column, std::int64_t at) { b.out<float>(0)[column] = at >= 0 ? b.in<float>(0)[at] : 0; });
+  return function_kernel([c = window_columns(call, call.shape(0))](const Buffers& b) {
+    for (std::int64_t e = 0; e < c.elements(); ++e) {
+      const std::int64_t at = c.source(e);
+      b.out<float>(0)[e] = at >= 0 ? b.in<float>(0)[at] : 0;
+    }
   });
 }
 
-constexpr KernelEntry kForward[] = {{"ref", DeviceKind::kCpu, ref}};
-constexpr KernelEntry kBackward[] = {{"ref", DeviceKind::kCpu, ref_back}};
+constexpr KernelEntry kForward[] = {{"cuda", DeviceKind::kCuda, col2im_cuda}, {"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kBackward[] = {{"cuda", DeviceKind::kCuda, im2col_cuda}, {"ref", DeviceKind::kCpu, ref_back}};
 
 }  // namespace
+
+WindowColumns window_columns(const OpCall& call, const Shape& image) {
+  WindowColumns columns = columns_of(call.attrs, spatial(image));
+  columns.n = image.size(0);
+  columns.channels = image.size(-1);
+  return columns;
+}
 
 extern constinit const OpDef col2im = {
     .name = "col2im", .infer = infer, .gradient = gradient, .kernels = kForward, .kernel_count = std::size(kForward)};

@@ -1,3 +1,5 @@
+#include "ops/col2im/col2im.h"
+
 #include "ops/elementwise/in_place_check.h"
 
 namespace neap {
@@ -14,6 +16,30 @@ TEST(Col2Im, GradientsHold) {
   check_op({.op = "col2im",
             .inputs = {{DType::kF32, {1, 8, 2}}},
             .attrs = {{"image", Ints{2, 2, 3}}, {"kernel", Ints{2, 2, 2}}}});
+}
+
+// What a GPU adds up pixel by pixel are the bits that come of going through the columns.
+TEST(Col2Im, StridesDilationsAndPadsOfEachAxis) {
+  for (const Ints& dilations : {Ints{2, 1, 3}, Ints{1, 3, 2}, Ints{1, 2, 6}}) {
+    const Attrs attrs{{"kernel", Ints{2, 3, 2}},
+                      {"strides", Ints{1, 2, 3}},
+                      {"pads", Ints{1, -1, 2, 0, 3, 1}},
+                      {"dilations", dilations}};
+    const TensorType image{DType::kF32, {2, 4, 6, 7, 2}};
+    check_op({.op = "im2col", .inputs = {image}, .attrs = attrs});
+    const HostTensor columns = run_op({.op = "im2col", .inputs = {image}, .attrs = attrs})[0];
+    Attrs back = attrs;
+    back.set("image", Ints{4, 6, 7});
+    const OpCase c{.op = "col2im", .inputs = {columns.type}, .attrs = back, .given = {{0, columns}}};
+    const std::vector<float> want = values_of(run_op(c)[0]);
+    const ops::WindowColumns w = ops::window_columns({.attrs = attrs}, image.shape);
+    for (std::int64_t e = 0; e < image.elements(); ++e) {
+      const std::int64_t pixel = e / w.channels;
+      EXPECT_EQ(w.sum(columns.floats(), pixel / w.pixels, e % w.channels, pixel % w.pixels),
+                want[static_cast<std::size_t>(e)])
+          << e;
+    }
+  }
 }
 
 // Channels lie last in the image; overlapping windows add up.

@@ -2,7 +2,7 @@
 // [O], mask? [N, OH, OW, offset_groups * KH * KW]; strides, pads, dilations, groups, offset_groups = 1) -> y [N, OH,
 // OW, O]: a convolution whose taps are moved by `offset` (down, then right, for each tap of each group of channels),
 // read bilinearly with zeros outside, and multiplied by `mask`. f32, no gradient.
-#include <cmath>
+#include "ops/deform_conv/deform_conv.h"
 
 #include "ops/conv/conv_points.h"
 #include "ops/matmul/checks.h"
@@ -30,61 +30,38 @@ Types infer(const OpCall& call) {
   return types;
 }
 
-struct Problem {
-  ConvShape s;
-  std::int64_t offset_groups;
-
-  // x of one image and channel between four pixels; zero outside.
-  double sample(const float* x, double at_h, double at_w) const {
-    const double top = std::floor(at_h);
-    const double left = std::floor(at_w);
-    double sum = 0;
-    for (const int down : {0, 1}) {
-      for (const int right : {0, 1}) {
-        const double i = top + down;
-        const double j = left + right;
-        const bool inside = i >= 0 && i < static_cast<double>(s.h) && j >= 0 && j < static_cast<double>(s.w);
-        if (!inside) continue;
-        const double weight = (1 - std::fabs(at_h - i)) * (1 - std::fabs(at_w - j));
-        sum += weight * x[(static_cast<std::int64_t>(i) * s.w + static_cast<std::int64_t>(j)) * s.c];
-      }
+double output(const DeformConv& conv, const Buffers& b, const ConvPoints& p, std::int64_t n, const Point& to,
+              std::int64_t o) {
+  const ConvShape& s = conv.s;
+  const std::int64_t taps = p.taps.h * p.taps.w;
+  const std::int64_t pixel = n * s.oh * s.ow + to.at(p.out);
+  const float* offset = b.in<float>(2) + pixel * conv.offset_groups * taps * 2;
+  const float* mask = b.in<float>(4) != nullptr ? b.in<float>(4) + pixel * conv.offset_groups * taps : nullptr;
+  double sum = b.in<float>(3) != nullptr ? b.in<float>(3)[o] : 0;
+  each_point(p.taps, [&](const Point& tap) {
+    const Point from = p.from(to, tap);
+    for (std::int64_t k = 0; k < p.cg; ++k) {
+      const std::int64_t c = o / p.og * p.cg + k;
+      const std::int64_t t = c / (s.c / conv.offset_groups) * taps + tap.at(p.taps);
+      const double value =
+          conv.sample(b.in<float>(0) + n * s.h * s.w * s.c + c, static_cast<double>(from.h) + offset[2 * t],
+                      static_cast<double>(from.w) + offset[2 * t + 1]);
+      sum += value * b.in<float>(1)[p.w_at(o, tap) + k] * (mask != nullptr ? mask[t] : 1);
     }
-    return sum;
-  }
-
-  double output(const Buffers& b, const ConvPoints& p, std::int64_t n, const Point& to, std::int64_t o) const {
-    const std::int64_t taps = p.taps.h * p.taps.w;
-    const std::int64_t pixel = n * s.oh * s.ow + to.at(p.out);
-    const float* offset = b.in<float>(2) + pixel * offset_groups * taps * 2;
-    const float* mask = b.in<float>(4) != nullptr ? b.in<float>(4) + pixel * offset_groups * taps : nullptr;
-    double sum = b.in<float>(3) != nullptr ? b.in<float>(3)[o] : 0;
-    each_point(p.taps, [&](const Point& tap) {
-      const Point from = p.from(to, tap);
-      for (std::int64_t k = 0; k < p.cg; ++k) {
-        const std::int64_t c = o / p.og * p.cg + k;
-        const std::int64_t t = c / (s.c / offset_groups) * taps + tap.at(p.taps);
-        const double value =
-            sample(b.in<float>(0) + n * s.h * s.w * s.c + c, static_cast<double>(from.h) + offset[2 * t],
-                   static_cast<double>(from.w) + offset[2 * t + 1]);
-        sum += value * b.in<float>(1)[p.w_at(o, tap) + k] * (mask != nullptr ? mask[t] : 1);
-      }
-    });
-    return sum;
-  }
-};
+  });
+  return sum;
+}
 
 Prepared ref(const OpCall& call) {
-  const Problem problem{.s = conv_shape(call.shape(0), call.shape(1), call.outputs[0].shape, call.attrs),
-                        .offset_groups = offset_groups(call)};
-  return function_kernel([problem](const Buffers& b) {
-    const ConvShape& s = problem.s;
+  return function_kernel([conv = deform_conv_of(call)](const Buffers& b) {
+    const ConvShape& s = conv.s;
     const ConvPoints p{s};
 #pragma omp parallel for schedule(static)
     for (std::int64_t t = 0; t < s.n * s.oh * s.ow; ++t) {
       const Point to{0, t / s.ow % s.oh, t % s.ow};
       const std::int64_t n = t / (s.oh * s.ow);
       for (std::int64_t o = 0; o < s.o; ++o)
-        b.out<float>(0)[t * s.o + o] = static_cast<float>(problem.output(b, p, n, to, o));
+        b.out<float>(0)[t * s.o + o] = static_cast<float>(output(conv, b, p, n, to, o));
     }
   });
 }
@@ -93,9 +70,14 @@ double flops(const OpCall& call) {
   return 8 * conv_shape(call.shape(0), call.shape(1), call.outputs[0].shape, call.attrs).flops();
 }
 
-constexpr KernelEntry kKernels[] = {{"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kKernels[] = {{"cuda", DeviceKind::kCuda, deform_conv_cuda}, {"ref", DeviceKind::kCpu, ref}};
 
 }  // namespace
+
+DeformConv deform_conv_of(const OpCall& call) {
+  return {.s = conv_shape(call.shape(0), call.shape(1), call.outputs[0].shape, call.attrs),
+          .offset_groups = offset_groups(call)};
+}
 
 extern constinit const OpDef deform_conv = {
     .name = "deform_conv", .infer = infer, .kernels = kKernels, .kernel_count = std::size(kKernels), .flops = flops};

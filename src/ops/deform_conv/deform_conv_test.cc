@@ -37,6 +37,24 @@ TEST(DeformConv, OffsetsMoveDownThenRightAndTheMaskMultiplies) {
   EXPECT_EQ(values_of(out[0]), (std::vector<float>{0.5F, 12, 12, 10, 2, 0}));
 }
 
+TEST(DeformConv, EveryKernelGivesTheSame) {
+  const auto check = [](const Shape& x, const Shape& w, const Attrs& attrs, std::vector<std::size_t> absent) {
+    const Shape y = run_op({.op = "conv", .inputs = {f32(x), f32(w)}, .attrs = attrs}, "ref")[0].type.shape;
+    Shape mask = y;
+    mask[-1] = attrs.integer("offset_groups", 1) * w.size(1) * w.size(2);
+    Shape moves = mask;
+    moves[-1] = 2 * mask.size(-1);
+    OpCase c{.op = "deform_conv", .inputs = {f32(x), f32(w), f32(moves), f32({w[0]}), f32(mask)}, .attrs = attrs};
+    c.given[2] = random_tensor(c.inputs[2], 6, -4, 4);
+    c.absent = std::move(absent);
+    check_kernels(c);
+  };
+  const Attrs moved{{"strides", Ints{2, 1}}, {"pads", Ints{1, 0, 2, 1}}, {"dilations", Ints{1, 2}}};
+  check({2, 9, 8, 4}, {70, 3, 2, 4}, moved, {});
+  check({2, 9, 8, 4}, {3, 3, 2, 4}, moved, {3, 4});
+  check({1, 9, 8, 12}, {6, 2, 2, 6}, {{"groups", 2}, {"offset_groups", 3}}, {4});
+}
+
 TEST(DeformConv, RefusesWhatDoesNotFit) {
   const auto run = [](const Shape& offset, const Attrs& attrs = {}) {
     run_op({.op = "deform_conv", .inputs = {f32({1, 3, 3, 2}), f32({1, 2, 2, 2}), f32(offset)}, .attrs = attrs});

@@ -1,9 +1,10 @@
 // det(x [..., n, n]) -> y [...]: determinants by elimination with pivots, in double. Floats, no gradient.
+#include "ops/det/det.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "ops/elementwise/element.h"
-#include "ops/kernel.h"
 #include "ops/matmul/checks.h"
 
 namespace neap::ops {
@@ -53,7 +54,7 @@ Prepared ref(const OpCall& call) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {{"ref", DeviceKind::kCpu, ref}};
+constexpr KernelEntry kKernels[] = {{"cuda", DeviceKind::kCuda, det_cuda}, {"ref", DeviceKind::kCpu, ref}};
 
 }  // namespace
 

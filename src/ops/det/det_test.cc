@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "ops/elementwise/element_testing.h"
 #include "ops/op_check.h"
 
@@ -17,6 +19,20 @@ TEST(Det, OfEveryMatrix) {
   EXPECT_EQ(run(tensor_from(DType::kF32, {0, 0}, {})), (std::vector<double>{1}));
   EXPECT_THROW(run(tensor_from(DType::kF32, {2, 3}, {})), UserError);
   EXPECT_THROW(run(tensor_from(DType::kI32, {2, 2}, {})), UserError);
+}
+
+// Of one warp and of more; with rows to swap, equal pivots and without an inverse.
+TEST(Det, EveryKernelGivesTheSame) {
+  for (const DType type : {DType::kF32, DType::kF64}) {
+    for (const std::int64_t n : {1, 2, 5, 32, 33, 70, 130}) {
+      check_kernels({.op = "det", .inputs = {{type, {3, n, n}}}, .low = -0.4, .high = 0.4});
+      check_kernels({.op = "det", .inputs = {{type, {2, n, n}}}, .low = 0.5, .high = 0.5});
+    }
+    check_kernels({.op = "det", .inputs = {{type, {600, 2, 2}}}});
+    const HostTensor odd = tensor_from(type, {2, 2, 2}, {NAN, 1, 2, 3, 1, INFINITY, 2, NAN});
+    check_kernels({.op = "det", .inputs = {odd.type}, .given = {{0, odd}}});
+    check_kernels({.op = "det", .inputs = {{type, {2, 0, 0}}}});
+  }
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ __global__ void count_kernel(std::int64_t picks, Row row_of, Lists lists) {
 
 // One block, kOwn neighbours (a multiple of four) a thread: sums of what came before.
 template <int kOwn>
-__global__ void __launch_bounds__(1024) begin_kernel(std::int64_t rows, Lists lists) {
+__global__ void __launch_bounds__(1024) begin_kernel(std::int64_t rows, int* begin, int* cursor) {
   __shared__ int warps[32];
   int before = 0;
   for (std::int64_t first = 0; first < rows; first += kOwn * static_cast<std::int64_t>(blockDim.x)) {
@@ -42,10 +42,10 @@ __global__ void __launch_bounds__(1024) begin_kernel(std::int64_t rows, Lists li
     alignas(16) int counts[kOwn] = {};
     if (i + kOwn <= rows) {
       for (int k = 0; k < kOwn; k += 4) {
-        *reinterpret_cast<int4*>(counts + k) = *reinterpret_cast<const int4*>(lists.cursor + i + k);
+        *reinterpret_cast<int4*>(counts + k) = *reinterpret_cast<const int4*>(cursor + i + k);
       }
     } else {
-      for (int k = 0; k < kOwn && i + k < rows; ++k) counts[k] = lists.cursor[i + k];
+      for (int k = 0; k < kOwn && i + k < rows; ++k) counts[k] = cursor[i + k];
     }
     int own = 0;
     for (const int count : counts) own += count;
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(1024) begin_kernel(std::int64_t rows, Lists li
       start = next;
     }
     before += found.all;
-    for (int* to : {lists.begin, lists.cursor}) {
+    for (int* to : {begin, cursor}) {
       if (i + kOwn <= rows) {
         for (int k = 0; k < kOwn; k += 4) {
           *reinterpret_cast<int4*>(to + i + k) = *reinterpret_cast<const int4*>(counts + k);
@@ -67,12 +67,13 @@ __global__ void __launch_bounds__(1024) begin_kernel(std::int64_t rows, Lists li
       }
     }
   }
-  if (threadIdx.x == 0) lists.begin[rows] = before;
+  if (threadIdx.x == 0) begin[rows] = before;
 }
 
-// From counts in `cursor`: where each list begins, in `begin` and `cursor`.
-inline void begin_lists(std::int64_t rows, const Lists& lists, cudaStream_t stream) {
-  begin_kernel<8><<<1, 1024, 0, stream>>>(rows, lists);
+// From how many each of `rows` rows has (`cursor`): where its list begins, in `cursor` and in `begin`, which has one
+// place more for the end of the last. Both aligned to 16 bytes.
+inline void begin_lists(std::int64_t rows, int* begin, int* cursor, cudaStream_t stream) {
+  begin_kernel<8><<<1, 1024, 0, stream>>>(rows, begin, cursor);
   check_launch("begin_lists");
 }
 
@@ -89,7 +90,7 @@ template <class Row>
 void list_picks(std::int64_t rows, std::int64_t picks, const Row& row_of, const Lists& lists, cudaStream_t stream) {
   NEAP_CHECK_CUDA(cudaMemsetAsync(lists.cursor, 0, static_cast<std::size_t>(rows * Lists::kNumber), stream));
   if (picks > 0) count_kernel<<<blocks_for(picks), kThreads, 0, stream>>>(picks, row_of, lists);
-  begin_lists(rows, lists, stream);
+  begin_lists(rows, lists.begin, lists.cursor, stream);
   if (picks > 0) fill_kernel<<<blocks_for(picks), kThreads, 0, stream>>>(picks, row_of, lists);
   check_launch("list_picks");
 }

@@ -57,6 +57,21 @@ TEST(GridSample, GradientOfTheInput) {
   }
 }
 
+// So many points in a pixel that a warp, and then a block, has to put them in order.
+TEST(GridSample, GradientOfCrowdedPixels) {
+  for (const char* padding : {"zeros", "border"}) {
+    for (const std::int64_t points : {9, 31}) {
+      check_op({.op = "grid_sample",
+                .inputs = {{DType::kF32, {2, 2, 2, 3}}, {DType::kF32, {2, points, points, 2}}},
+                .attrs = of("linear", padding, 0),
+                .low = -3,
+                .high = 3,
+                .tolerance = 1e-6,
+                .constant = {1}});
+    }
+  }
+}
+
 TEST(GridSample, PointsThatAreNoNumbersHitNothing) {
   for (const char* mode : {"linear", "nearest", "cubic"}) {
     for (const char* padding : {"zeros", "border", "reflection"}) {

@@ -5,10 +5,11 @@
 // conv_integer(x [N, (D, H,) W, C], weight [O, (KD, KH,) KW, C / groups], x_zero?, w_zero?; strides, pads, dilations,
 // groups) -> i32 [N, ..., O]: the convolution of x - x_zero with weight - w_zero; x_zero is a scalar or [1], w_zero may
 // be [O] as well.
+#include "ops/integer_product/integer_product.h"
+
 #include "ops/conv/conv_points.h"
 #include "ops/elementwise/broadcast.h"
 #include "ops/elementwise/broadcast_offsets.h"
-#include "ops/elementwise/element.h"
 #include "ops/matmul/checks.h"
 #include "ops/matmul/matmul.h"
 
@@ -58,89 +59,92 @@ Types infer_conv(const OpCall& call) {
   return infer_like("conv", call);
 }
 
-// One operand of a product: element i less its zero point.
-struct Operand {
-  DType type = DType::kU8;
-  bool has_zero = false;
-  std::size_t input = 0;
-  BroadcastPlan plan;
+std::int64_t byte_at(bool is_signed, const std::byte* data, std::int64_t i) {
+  const auto bits = std::to_integer<std::uint8_t>(data[i]);
+  return is_signed ? static_cast<std::int8_t>(bits) : bits;
+}
 
-  Operand(const OpCall& call, std::size_t operand)
-      : type(call.in(operand).dtype), has_zero(call.has(operand + 2)), input(operand) {
-    if (has_zero) plan = broadcast_plan(call.shape(operand), {zero_shape(call, operand)});
-  }
-  std::int64_t at(const Buffers& b, std::int64_t i) const {
-    const std::int64_t zero = has_zero ? integer_at(type, b.inputs[input + 2], broadcast_offsets(plan, i)[0]) : 0;
-    return integer_at(type, b.inputs[input], i) - zero;
-  }
-};
+std::int64_t element(const ByteOperand& o, const std::byte* data, const std::byte* zeros, std::int64_t i) {
+  const std::int64_t zero = o.has_zero ? byte_at(o.is_signed, zeros, broadcast_offsets(o.plan, i)[0]) : 0;
+  return byte_at(o.is_signed, data, i) - zero;
+}
 
 Prepared matmul_ref_of_bytes(const OpCall& call) {
-  return function_kernel([p = matmul_plan(call), x = Operand(call, 0), y = Operand(call, 1)](const Buffers& buffers) {
-    const Matrix a = dense_matrix(p.m, p.k, false);
-    const Matrix b = dense_matrix(p.k, p.n, false);
-    auto* out = buffers.out<std::int32_t>(0);
-    for (std::int64_t t = 0; t < p.batches(); ++t) {
-      for (std::int64_t i = 0; i < p.m; ++i) {
-        for (std::int64_t j = 0; j < p.n; ++j) {
-          std::int64_t sum = 0;
-          for (std::int64_t l = 0; l < p.k; ++l) {
-            sum += x.at(buffers, p.a_offset(t) + i * a.row + l * a.column) *
-                   y.at(buffers, p.b_offset(t) + l * b.row + j * b.column);
-          }
-          *out++ = static_cast<std::int32_t>(sum);
-        }
-      }
-    }
-  });
-}
-
-struct ByteConv {
-  ConvShape s;
-  DType x_type, w_type;
-  bool has_x_zero, has_w_zero, w_zero_by_channel;
-
-  void run(const Buffers& b) const {
-    const ConvPoints p{s};
-    const std::int64_t x_zero = has_x_zero ? integer_at(x_type, b.inputs[2], 0) : 0;
-    for (std::int64_t n = 0; n < s.n; ++n) {
-      each_point(p.out, [&](const Point& to) {
-        for (std::int64_t o = 0; o < s.o; ++o) {
-          const std::int64_t w_zero = has_w_zero ? integer_at(w_type, b.inputs[3], w_zero_by_channel ? o : 0) : 0;
-          std::int64_t sum = 0;
-          each_point(p.taps, [&](const Point& tap) {
-            const Point from = p.from(to, tap);
-            if (!from.is_in(p.in)) return;
-            for (std::int64_t c = 0; c < p.cg; ++c) {
-              sum += (integer_at(x_type, b.inputs[0], p.x_at(n, from) + o / p.og * p.cg + c) - x_zero) *
-                     (integer_at(w_type, b.inputs[1], p.w_at(o, tap) + c) - w_zero);
+  return function_kernel(
+      [p = matmul_plan(call), x = byte_operand(call, 0), y = byte_operand(call, 1)](const Buffers& buffers) {
+        const Matrix a = dense_matrix(p.m, p.k, false);
+        const Matrix b = dense_matrix(p.k, p.n, false);
+        const auto* a_zeros = buffers.in<std::byte>(2);
+        const auto* b_zeros = buffers.in<std::byte>(3);
+        auto* out = buffers.out<std::int32_t>(0);
+        for (std::int64_t t = 0; t < p.batches(); ++t) {
+          for (std::int64_t i = 0; i < p.m; ++i) {
+            for (std::int64_t j = 0; j < p.n; ++j) {
+              std::int64_t sum = 0;
+              for (std::int64_t l = 0; l < p.k; ++l) {
+                sum += element(x, buffers.inputs[0], a_zeros, p.a_offset(t) + i * a.row + l * a.column) *
+                       element(y, buffers.inputs[1], b_zeros, p.b_offset(t) + l * b.row + j * b.column);
+              }
+              *out++ = static_cast<std::int32_t>(sum);
             }
-          });
-          b.out<std::int32_t>(0)[p.y_at(n, to) + o] = static_cast<std::int32_t>(sum);
+          }
         }
       });
-    }
-  }
-};
-
-Prepared conv_ref_of_bytes(const OpCall& call) {
-  const ByteConv conv{.s = conv_shape(call.shape(0), call.shape(1), call.outputs[0].shape, call.attrs),
-                      .x_type = call.in(0).dtype,
-                      .w_type = call.in(1).dtype,
-                      .has_x_zero = call.has(2),
-                      .has_w_zero = call.has(3),
-                      .w_zero_by_channel = call.has(3) && call.in(3).elements() > 1};
-  return function_kernel([conv](const Buffers& b) { conv.run(b); });
 }
 
-constexpr KernelEntry kMatmul[] = {{"ref", DeviceKind::kCpu, matmul_ref_of_bytes}};
-constexpr KernelEntry kConv[] = {{"ref", DeviceKind::kCpu, conv_ref_of_bytes}};
+void run(const ByteConv& conv, const Buffers& b) {
+  const ConvShape& s = conv.s;
+  const ConvPoints p{s};
+  const auto* x_zeros = b.in<std::byte>(2);
+  const auto* w_zeros = b.in<std::byte>(3);
+  const std::int64_t x_zero = x_zeros != nullptr ? byte_at(conv.x_signed, x_zeros, 0) : 0;
+  for (std::int64_t n = 0; n < s.n; ++n) {
+    each_point(p.out, [&](const Point& to) {
+      for (std::int64_t o = 0; o < s.o; ++o) {
+        const std::int64_t w_zero =
+            w_zeros != nullptr ? byte_at(conv.w_signed, w_zeros, conv.w_zero_by_channel ? o : 0) : 0;
+        std::int64_t sum = 0;
+        each_point(p.taps, [&](const Point& tap) {
+          const Point from = p.from(to, tap);
+          if (!from.is_in(p.in)) return;
+          for (std::int64_t c = 0; c < p.cg; ++c) {
+            sum += (byte_at(conv.x_signed, b.inputs[0], p.x_at(n, from) + o / p.og * p.cg + c) - x_zero) *
+                   (byte_at(conv.w_signed, b.inputs[1], p.w_at(o, tap) + c) - w_zero);
+          }
+        });
+        b.out<std::int32_t>(0)[p.y_at(n, to) + o] = static_cast<std::int32_t>(sum);
+      }
+    });
+  }
+}
+
+Prepared conv_ref_of_bytes(const OpCall& call) {
+  return function_kernel([conv = byte_conv(call)](const Buffers& b) { run(conv, b); });
+}
+
+constexpr KernelEntry kMatmul[] = {{"cuda", DeviceKind::kCuda, matmul_integer_cuda},
+                                   {"ref", DeviceKind::kCpu, matmul_ref_of_bytes}};
+constexpr KernelEntry kConv[] = {{"cuda", DeviceKind::kCuda, conv_integer_cuda},
+                                 {"ref", DeviceKind::kCpu, conv_ref_of_bytes}};
 
 }  // namespace
 
+ByteOperand byte_operand(const OpCall& call, std::size_t operand) {
+  ByteOperand o{.is_signed = call.in(operand).dtype == DType::kI8, .has_zero = call.has(operand + 2)};
+  if (o.has_zero) o.plan = broadcast_plan(call.shape(operand), {zero_shape(call, operand)});
+  return o;
+}
+
+ByteConv byte_conv(const OpCall& call) {
+  return {.s = conv_shape(call.shape(0), call.shape(1), call.outputs[0].shape, call.attrs),
+          .x_signed = call.in(0).dtype == DType::kI8,
+          .w_signed = call.in(1).dtype == DType::kI8,
+          .w_zero_by_channel = call.has(3) && call.in(3).elements() > 1};
+}
+
 extern constinit const OpDef matmul_integer = {
-    .name = "matmul_integer", .infer = infer_matmul, .kernels = kMatmul, .kernel_count = 1};
+    .name = "matmul_integer", .infer = infer_matmul, .kernels = kMatmul, .kernel_count = std::size(kMatmul)};
 extern constinit const OpDef conv_integer = {
-    .name = "conv_integer", .infer = infer_conv, .kernels = kConv, .kernel_count = 1};
+    .name = "conv_integer", .infer = infer_conv, .kernels = kConv, .kernel_count = std::size(kConv)};
 
 }  // namespace neap::ops

@@ -13,6 +13,7 @@ Numbers run(const std::string& op, const std::vector<HostTensor>& in, const Attr
     if (in[i].data.empty()) c.absent.push_back(i);
     c.given[i] = in[i];
   }
+  check_kernels(c);
   return numbers_of(run_op(c)[0]);
 }
 
@@ -29,6 +30,36 @@ TEST(MatmulInteger, ZeroPointsOfEveryForm) {
   EXPECT_THROW(run("matmul_integer", {a, tensor_from(DType::kF32, {2, 2}, {})}), UserError);
   EXPECT_THROW(run("matmul_integer", {a, b, tensor_from(DType::kU8, {3}, {})}), UserError);
   EXPECT_THROW(run("matmul_integer", {a, b, tensor_from(DType::kI8, {}, {1})}), UserError);
+}
+
+// More than one tile of the result and of the sum, batches that are shared, zero points of every shape.
+TEST(MatmulInteger, EveryKernelGivesTheSame) {
+  const auto check = [](const Shape& a, const Shape& b, const Shape& a_zero, const Shape& b_zero) {
+    check_kernels({.op = "matmul_integer",
+                   .inputs = {{DType::kU8, a}, {DType::kI8, b}, {DType::kU8, a_zero}, {DType::kI8, b_zero}},
+                   .integer_bound = 256});
+  };
+  check({70, 45}, {45, 67}, {}, {1});
+  check({70, 45}, {45, 67}, {70}, {67});
+  check({3, 5, 33}, {33, 6}, {3, 5, 1}, {1, 6});
+  check({2, 1, 5, 33}, {3, 33, 6}, {2, 1, 5, 1}, {3, 1, 6});
+  check({33}, {2, 33, 6}, {33}, {});
+  check({4, 33}, {33}, {4, 33}, {33});
+  check({4, 0}, {0, 3}, {}, {});
+}
+
+TEST(ConvInteger, EveryKernelGivesTheSame) {
+  const auto check = [](const Shape& x, const Shape& w, const Shape& w_zero, const Attrs& attrs) {
+    check_kernels({.op = "conv_integer",
+                   .inputs = {{DType::kI8, x}, {DType::kU8, w}, {DType::kI8, {}}, {DType::kU8, w_zero}},
+                   .attrs = attrs,
+                   .integer_bound = 200});
+  };
+  check({2, 7, 6, 5}, {70, 3, 2, 5}, {70},
+        {{"pads", Ints{1, 0, 2, 1}}, {"strides", Ints{1, 2}}, {"dilations", Ints{2, 1}}});
+  check({1, 6, 5, 4}, {6, 2, 2, 2}, {1}, {{"groups", 2}});
+  check({1, 3, 4, 5, 2}, {3, 2, 1, 3, 2}, {}, {{"pads", Ints{1, 0, 1, 0, 0, 1}}});
+  check({2, 9, 3}, {2, 4, 3}, {2}, {});
 }
 
 TEST(ConvInteger, PaddingIsTheZeroPoint) {

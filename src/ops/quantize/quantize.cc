@@ -6,11 +6,11 @@
 //
 // scale (and zero_point, of the same shape) is a scalar or [1]; or [length of x's `axis`]; or, with block_size > 0, of
 // x's shape with ceil(length / block_size) along `axis`. No gradients.
+#include "ops/quantize/quantize.h"
+
 #include <cmath>
-#include <limits>
 
 #include "ops/elementwise/element.h"
-#include "ops/kernel.h"
 #include "ops/matmul/checks.h"
 #include "ops/shape_util/axes.h"
 
@@ -66,28 +66,6 @@ Types infer_dequantize(const OpCall& call) {
   return {{call.in(1).dtype, call.shape(0)}};
 }
 
-// x as [outer, length, inner], and which scale belongs to an element.
-struct Scales {
-  std::int64_t n = 0, length = 1, inner = 1, block = 0;
-  bool is_one = true;
-
-  explicit Scales(const OpCall& call) : n(call.in(0).elements()), is_one(ops::is_one(call.shape(1))) {
-    if (is_one) return;
-    const Shape& x = call.shape(0);
-    const int axis = axis_of(call.attrs.integer("axis", 1), x.rank());
-    length = x.size(axis);
-    for (int i = axis + 1; i < x.rank(); ++i) inner *= x.size(i);
-    block = call.attrs.integer("block_size", 0);
-  }
-  std::int64_t at(std::int64_t i) const {
-    if (is_one) return 0;
-    const std::int64_t place = i / inner % length;
-    if (block == 0) return place;
-    const std::int64_t blocks = (length + block - 1) / block;
-    return (i / (inner * length) * blocks + place / block) * inner + i % inner;
-  }
-};
-
 struct Inputs {
   DType x, scale, zero;
   explicit Inputs(const OpCall& call)
@@ -106,7 +84,7 @@ double quotient(DType type, double x, double scale) {
 }
 
 Prepared quantize_ref(const OpCall& call) {
-  return function_kernel([s = Scales(call), in = Inputs(call), to = call.outputs[0].dtype](const Buffers& b) {
+  return function_kernel([s = scales_of(call), in = Inputs(call), to = call.outputs[0].dtype](const Buffers& b) {
     for (std::int64_t i = 0; i < s.n; ++i) {
       const std::int64_t k = s.at(i);
       const double units = std::nearbyint(quotient(in.x, real_at(in.x, b.inputs[0], i), in.scale_at(b, k)));
@@ -116,7 +94,7 @@ Prepared quantize_ref(const OpCall& call) {
 }
 
 Prepared dequantize_ref(const OpCall& call) {
-  return function_kernel([s = Scales(call), in = Inputs(call), to = call.outputs[0].dtype](const Buffers& b) {
+  return function_kernel([s = scales_of(call), in = Inputs(call), to = call.outputs[0].dtype](const Buffers& b) {
     for (std::int64_t i = 0; i < s.n; ++i) {
       const std::int64_t k = s.at(i);
       set_real(to, b.outputs[0], i, (real_at(in.x, b.inputs[0], i) - in.zero_at(b, k)) * in.scale_at(b, k));
@@ -124,14 +102,33 @@ Prepared dequantize_ref(const OpCall& call) {
   });
 }
 
-constexpr KernelEntry kQuantize[] = {{"ref", DeviceKind::kCpu, quantize_ref}};
-constexpr KernelEntry kDequantize[] = {{"ref", DeviceKind::kCpu, dequantize_ref}};
+constexpr KernelEntry kQuantize[] = {{"cuda", DeviceKind::kCuda, quantize_cuda},
+                                     {"ref", DeviceKind::kCpu, quantize_ref}};
+constexpr KernelEntry kDequantize[] = {{"cuda", DeviceKind::kCuda, dequantize_cuda},
+                                       {"ref", DeviceKind::kCpu, dequantize_ref}};
 
 }  // namespace
 
-extern constinit const OpDef quantize_linear = {
-    .name = "quantize_linear", .infer = infer_quantize, .kernels = kQuantize, .kernel_count = 1, .cheap = true};
-extern constinit const OpDef dequantize_linear = {
-    .name = "dequantize_linear", .infer = infer_dequantize, .kernels = kDequantize, .kernel_count = 1, .cheap = true};
+Scales scales_of(const OpCall& call) {
+  Scales s{.n = call.in(0).elements(), .is_one = is_one(call.shape(1))};
+  if (s.is_one) return s;
+  const Shape& x = call.shape(0);
+  const int axis = axis_of(call.attrs.integer("axis", 1), x.rank());
+  s.length = x.size(axis);
+  for (int i = axis + 1; i < x.rank(); ++i) s.inner *= x.size(i);
+  s.block = call.attrs.integer("block_size", 0);
+  return s;
+}
+
+extern constinit const OpDef quantize_linear = {.name = "quantize_linear",
+                                                .infer = infer_quantize,
+                                                .kernels = kQuantize,
+                                                .kernel_count = std::size(kQuantize),
+                                                .cheap = true};
+extern constinit const OpDef dequantize_linear = {.name = "dequantize_linear",
+                                                  .infer = infer_dequantize,
+                                                  .kernels = kDequantize,
+                                                  .kernel_count = std::size(kDequantize),
+                                                  .cheap = true};
 
 }  // namespace neap::ops

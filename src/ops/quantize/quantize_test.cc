@@ -1,3 +1,6 @@
+#include <cmath>
+#include <limits>
+
 #include "ops/elementwise/element_testing.h"
 #include "ops/op_check.h"
 
@@ -12,6 +15,7 @@ HostTensor run(const std::string& op, const std::vector<HostTensor>& in, const A
     c.inputs.push_back(in[i].type);
     c.given[i] = in[i];
   }
+  check_kernels(c);
   return run_op(c)[0];
 }
 
@@ -48,6 +52,33 @@ TEST(Dequantize, EveryForm) {
   EXPECT_EQ(numbers_of(run("dequantize_linear", {wide, tensor_from(DType::kF32, {1, 2}, {1, 2})},
                            {{"axis", 0}, {"block_size", 2}})),
             (Numbers{100000, 6, -128, 254}));
+}
+
+// Values beyond the range, halves and what is no number; every type, scale and way to spread the scales.
+TEST(Quantize, EveryKernelGivesTheSame) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const HostTensor odd = tensor_from(DType::kF32, {2, 5}, {inf, -inf, NAN, 0.5, 1.5, -0.5, -1.5, 2.5, 1e30, -1e-30});
+  for (const DType type : {DType::kU8, DType::kI8, DType::kU16, DType::kI16}) {
+    const std::string to(name(type));
+    run("quantize_linear", {odd, tensor_from(DType::kF32, {}, {1})}, {{"dtype", to}});
+    for (const Shape& scales : {Shape{}, Shape{7}, Shape{5, 3, 6}}) {
+      const Attrs attrs{{"axis", 1}, {"block_size", scales.rank() == 3 ? 3 : 0}};
+      OpCase c{.op = "quantize_linear",
+               .inputs = {{DType::kF32, {5, 7, 6}}, {DType::kF32, scales}, {type, scales}},
+               .attrs = attrs,
+               .integer_bound = 100};
+      c.given = {{0, random_tensor(c.inputs[0], 3, -300, 300)}, {1, random_tensor(c.inputs[1], 4, 0.01, 2)}};
+      check_kernels(c);
+      c.inputs[0] = {DType::kI32, {5, 7, 6}};
+      c.given.erase(0);
+      check_kernels(c);
+      c.op = "dequantize_linear";
+      c.inputs[0].dtype = type;
+      check_kernels(c);
+      c.inputs[0].dtype = c.inputs[2].dtype = DType::kI32;
+      check_kernels(c);
+    }
+  }
 }
 
 TEST(Quantize, RefusesWhatDoesNotFit) {

@@ -64,7 +64,7 @@ void list_taps(Axis& a, std::byte* workspace, cudaStream_t stream) {
   const Lists lists(workspace, a.out);
   auto* weights = reinterpret_cast<double*>(workspace + align_up(Lists::bytes(a.out, a.taps)));
   count_taps(a.rows, a.out, lists.cursor, stream);
-  begin_lists(a.out, lists, stream);
+  begin_lists(a.out, lists.begin, lists.cursor, stream);
   write_taps(a.rows, a.out, lists, weights, stream);
   a.begin = lists.begin;
   a.index = lists.picks;

@@ -38,6 +38,25 @@ TEST(RoiAlign, MaximumOfTheWeightedCorners) {
   EXPECT_EQ(run(tensor_of({1, 4}, {1, 1, 3, 3}), attrs), (std::vector<float>{2.5F}));  // a quarter of 10
 }
 
+TEST(RoiAlign, EveryKernelGivesTheSame) {
+  for (const char* mode : {"avg", "max"}) {
+    for (const char* how : {"half_pixel", "output_half_pixel"}) {
+      for (const std::int64_t ratio : {0, 3}) {
+        OpCase c{.op = "roi_align",
+                 .inputs = {{DType::kF32, {3, 6, 7, 5}}, {DType::kF32, {9, 4}}, {DType::kI64, {9}}},
+                 .attrs = {{"mode", std::string(mode)},
+                           {"coordinate_transformation_mode", std::string(how)},
+                           {"output_height", 3},
+                           {"output_width", 2},
+                           {"sampling_ratio", ratio},
+                           {"spatial_scale", 0.5}}};
+        c.given[1] = random_tensor(c.inputs[1], 5, -4, 18);
+        check_kernels(c);
+      }
+    }
+  }
+}
+
 TEST(RoiAlign, RefusesWhatDoesNotFit) {
   const HostTensor roi = tensor_of({1, 4}, {1, 1, 3, 3});
   EXPECT_THROW(run(roi, {}, 1), UserError);
