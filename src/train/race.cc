@@ -1,6 +1,7 @@
 #include "train/race.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "neap/error.h"
 #include "train/median.h"
@@ -13,6 +14,8 @@ constexpr int kRounds = 3;
 constexpr int kVisit = 3;  // steps in a row; the first one pays for the change
 // Nothing that took so much longer in every step than the best in half of them is given another round.
 constexpr double kHopeless = 1.03;
+
+constexpr double kWorthARace = 1.2;  // of the simulated time of what runs
 
 constexpr std::int64_t kRest = 32;  // steps
 constexpr std::int64_t kMostDoublings = 3;
@@ -69,6 +72,24 @@ void Race::drop_the_hopeless() {
   for (Runner& r : runners_) {
     r.is_out = r.is_out || *std::min_element(r.ms.begin(), r.ms.end()) > kHopeless * best;
   }
+}
+
+std::vector<Plan> entrants_of(std::vector<Plan> offered, const Plan& present, std::optional<Plan> former,
+                              std::int64_t limit, const std::function<double(const Plan&)>& ms) {
+  const bool is_within = present.peak_bytes <= limit;
+  const double most = is_within ? kWorthARace * ms(present) : std::numeric_limits<double>::infinity();
+  std::vector<Plan> out;
+  const auto enter = [&](Plan plan, bool is_sure) {
+    if (plan.peak_bytes > limit || (!is_sure && ms(plan) > most)) return;
+    if (std::ranges::find(out, plan) == out.end()) out.push_back(std::move(plan));
+  };
+  for (std::size_t i = 0; i < offered.size(); ++i) {
+    const bool spills = !offered[i].slots.empty();
+    enter(std::move(offered[i]), i > 0 && spills);
+  }
+  enter(present, true);
+  if (former) enter(std::move(*former), false);
+  return out;
 }
 
 void RaceRest::begin(std::int64_t step) { until_ = step + (kRest << std::min(races_++, kMostDoublings)); }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "plan/plan.h"
@@ -40,6 +42,12 @@ class Race {
   bool is_over_ = false;
   bool is_waiting_ = false;
 };
+
+// Who runs within `limit` bytes, the first to begin: the plan that is offered, its rivals, what runs now, so that no
+// new plan stays that is slower in fact, and what ran before. Not what the simulator (`ms`) calls much worse than what
+// runs now, since that is no matter of noise; but about the link it may be wrong, so rivals that spill do.
+std::vector<Plan> entrants_of(std::vector<Plan> offered, const Plan& present, std::optional<Plan> former,
+                              std::int64_t limit, const std::function<double(const Plan&)>& ms);
 
 // From one race to the next, longer every time: machines that are never quiet would race without end.
 class RaceRest {

@@ -8,9 +8,10 @@ namespace neap {
 namespace {
 
 // A plan that can be told from others.
-Plan plan_of(std::int64_t bytes) {
+Plan plan_of(std::int64_t bytes, bool spills = false) {
   Plan out;
   out.peak_bytes = bytes;
+  if (spills) out.slots = {64};
   return out;
 }
 
@@ -59,6 +60,27 @@ TEST(Race, NoiseSeldomDecides) {
     wrong += other.running().peak_bytes == 0 ? 0 : 1;
   }
   EXPECT_LE(wrong, 8);
+}
+
+TEST(Race, WhatTheSimulatorCallsMuchWorseDoesNotRun) {
+  const auto ms = [](const Plan& p) { return static_cast<double>(p.peak_bytes); };
+  const Plan present = plan_of(100);
+  const auto bytes = [&](std::vector<Plan> offered, std::optional<Plan> former, std::int64_t limit = 1000) {
+    std::vector<std::int64_t> out;
+    for (const Plan& each : entrants_of(std::move(offered), present, std::move(former), limit, ms)) {
+      out.push_back(each.peak_bytes);
+    }
+    return out;
+  };
+  using Bytes = std::vector<std::int64_t>;
+  EXPECT_EQ(bytes({plan_of(90)}, std::nullopt), (Bytes{90, 100}));
+  EXPECT_EQ(bytes({plan_of(115)}, plan_of(110)), (Bytes{115, 100, 110}));
+  EXPECT_EQ(bytes({plan_of(130)}, plan_of(125)), (Bytes{100}));
+  EXPECT_EQ(bytes({plan_of(130, true)}, std::nullopt), (Bytes{100})) << "the first is the one the simulator is for";
+  EXPECT_EQ(bytes({plan_of(90), plan_of(200, true), plan_of(200)}, std::nullopt), (Bytes{90, 200, 100}));
+  EXPECT_EQ(bytes({plan_of(100)}, std::nullopt), (Bytes{100})) << "each once";
+  EXPECT_EQ(bytes({plan_of(80)}, std::nullopt, 90), (Bytes{80})) << "what runs is too large by now";
+  EXPECT_EQ(bytes({plan_of(80), plan_of(89)}, plan_of(95), 90), (Bytes{80, 89}));
 }
 
 TEST(Race, RestsGrowLongerAndEndWithWhatRaced) {

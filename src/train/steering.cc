@@ -186,8 +186,8 @@ void Steering::swap_in(Steppers& steppers, const Arena& arena, const Budget& bud
     const std::int64_t limit = std::min(key_of(budget), arena.bytes());
     if (answer->plan->peak_bytes > limit) continue;
     if (setup_.policy->is_after_time_alone() && stepper->steered.times.is_complete()) {
-      const bool rests = !stepper->steered.rest.is_over(stepper->steered.steps) && stepper->plan().peak_bytes <= limit;
-      rests ? put_off(std::move(*answer)) : start_race(*stepper, std::move(*answer), limit, budget);
+      const bool waits = !stepper->steered.may_race() && stepper->plan().peak_bytes <= limit;
+      waits ? put_off(std::move(*answer)) : start_race(*stepper, std::move(*answer), limit, budget);
       continue;
     }
     if (*answer->plan == stepper->plan()) {

@@ -53,6 +53,7 @@ struct Steered {
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint64_t> asked_ahead;  // tickets, by version and budget
 
   void keep(std::int64_t budget, Plan plan);
+  bool may_race() const { return !race && rest.is_over(steps); }
 };
 
 // An input that comes with a batch.
