@@ -13,10 +13,6 @@ namespace {
 // Passes and forms for the CPU's caches and vectors, which a GPU is not given; and what only imported models have.
 const std::set<std::string> kOnCpuAlone = {
 
-    "pack_sparse",
-    "linear_sparse",
-    "pack_listed",
-    "linear_listed",
     "pack_linear",
     "linear_packed",
     "vocab_loss",

@@ -1,6 +1,6 @@
 // Pruning by magnitude. A mask is found in one step of a run, so a single block may take its time over a share; all
 // counts are of integers, in any order the same.
-#include "device/cuda/launch.cuh"
+#include "device/cuda/count.cuh"
 #include "ops/cuda_kernel.h"
 #include "ops/prune/prune.h"
 #include "ops/prune/prune_kernels.h"
@@ -54,27 +54,6 @@ void find_pattern(const Pattern& p, const When& when, const float* weight, std::
 
 // Of all threads.
 __device__ long long block_count(long long own, long long* scratch) { return block_reduce(own, Sum(), scratch); }
-
-// Those of the threads before this one, and of all.
-__device__ int count_before(int own, int* scratch, int& all) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  int sum = own;
-  for (int step = 1; step < 32; step *= 2) {
-    const int other = __shfl_up_sync(0xffffffffU, sum, step);
-    if (lane >= step) sum += other;
-  }
-  if (lane == 31) scratch[warp] = sum;
-  __syncthreads();
-  int before = 0;
-  all = 0;
-  for (int w = 0; w < kBlock / 32; ++w) {
-    if (w < warp) before += scratch[w];
-    all += scratch[w];
-  }
-  __syncthreads();
-  return before + sum - own;
-}
 
 // The largest magnitude that at least `count` weights reach, bit by bit from the highest.
 __device__ std::uint32_t threshold(const float* weight, std::int64_t elements, std::int64_t count, long long* scratch) {
