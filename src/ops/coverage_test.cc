@@ -15,9 +15,6 @@ const std::set<std::string> kOnCpuAlone = {
 
     "pack_linear",
     "linear_packed",
-    "vocab_loss",
-    "vocab_delta",
-    "vocab_weight",
     "product_rows",
     "feed_forward_rows",
     "feed_forward_again_rows",
