@@ -11,6 +11,8 @@ namespace neap {
 namespace {
 
 // Passes and forms for the CPU's caches and vectors, which a GPU is not given; and what only imported models have.
+// Packed weights (pack_linear) lie as a CPU's product reads them: the GPU's reads plain ones, and the pass that packs
+// (optimize/layout.h) is not for it.
 const std::set<std::string> kOnCpuAlone = {
 
     "pack_linear",
