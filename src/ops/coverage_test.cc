@@ -10,23 +10,11 @@
 namespace neap {
 namespace {
 
-// Passes and forms for the CPU's caches and vectors, which a GPU is not given; and what only imported models have.
-const std::set<std::string> kOnCpuAlone = {"pack_int8",
-                                           "linear_int8",
-                                           "conv_int8",
-                                           "pack_sparse",
-                                           "linear_sparse",
-                                           "pack_listed",
-                                           "linear_listed",
-                                           "pack_linear",
-                                           "linear_packed",
-                                           "vocab_loss",
-                                           "vocab_delta",
-                                           "vocab_weight",
-                                           "product_rows",
-                                           "feed_forward_rows",
-                                           "feed_forward_again_rows",
-                                           "norm_rows",
+// Passes and forms for the CPU's caches and vectors, which a GPU is not given.
+// Packed weights (pack_linear) lie as a CPU's product reads them: the GPU's reads plain ones, and the pass that packs
+// (optimize/layout.h) is not for it; nor are groups of rows, which are for caches.
+const std::set<std::string> kOnCpuAlone = {"pack_linear",       "linear_packed",           "product_rows",
+                                           "feed_forward_rows", "feed_forward_again_rows", "norm_rows",
                                            "conv_rows"};
 
 bool is_on_cuda(const OpDef& op) {

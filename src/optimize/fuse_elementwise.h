@@ -13,7 +13,7 @@ inline constexpr Optimization kFusedElementwise = {.name = "fuse",
                                                    .makes = "fused",
                                                    .strategy = Strategy::kCompute,
                                                    .is_bitwise = true,
-                                                   .is_for_cuda = true,
+                                                   .on_cuda = OnCuda::kYes,
                                                    .apply = fuse_elementwise};
 
 }  // namespace neap

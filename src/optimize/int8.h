@@ -14,6 +14,7 @@ inline constexpr Optimization kInt8Products = {
     .makes = "linear_int8",
     .strategy = Strategy::kCompute,
     .is_bitwise = false,
+    .on_cuda = OnCuda::kYes,
     .is_lossy = true,
     .not_for_training =
         "gradients need more than 8 bits; what training stores in int8 comes by --policy int8 or "

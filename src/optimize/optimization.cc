@@ -57,7 +57,7 @@ std::string_view name(Strategy strategy) {
 
 std::span<const Optimization> optimizations() { return kAll; }
 
-std::vector<const Optimization*> chosen_optimizations(std::string_view text) {
+std::vector<const Optimization*> chosen_optimizations(std::string_view text, bool is_cuda) {
   std::vector<const Optimization*> out;
   if (text == "off") return out;
   const bool wants_all = text == "adaptive" || text == "all";
@@ -68,7 +68,10 @@ std::vector<const Optimization*> chosen_optimizations(std::string_view text) {
     at = end + 1;
   }
   for (const Optimization& each : kAll) {
-    if ((wants_all && !each.is_lossy && !each.is_by_name) || wanted.contains(each.name)) out.push_back(&each);
+    const bool is_everywhere = !is_cuda || each.on_cuda == OnCuda::kYes;
+    const bool is_taken = wants_all && is_everywhere && !each.is_lossy && !each.is_by_name;
+    const bool is_named = wanted.contains(each.name) && (!is_cuda || each.on_cuda != OnCuda::kNo);
+    if (is_taken || is_named) out.push_back(&each);
   }
   return out;
 }

@@ -19,17 +19,21 @@ std::string_view name(Strategy strategy);
 // everywhere.
 using Where = std::vector<int>;
 
+// On a GPU: not at all (there are no kernels for what it puts in, or nothing is gained), by its name alone (its gain is
+// not measured there), or as everywhere.
+enum class OnCuda : std::uint8_t { kNo, kByName, kYes };
+
 struct Optimization {
   std::string_view name;  // as --optimize takes it
   std::string_view what;
   std::string_view makes;  // the op of the nodes that it puts in
   Strategy strategy = Strategy::kCompute;
-  bool is_bitwise = false;   // every result keeps its bits
-  double tolerance = 0;      // else: ||error|| / ||gradient|| of each parameter that it may cause
-  bool is_for_cuda = false;  // what it puts in has kernels there
-  bool is_lossy = false;     // results change by more than rounding: "adaptive" and "all" leave it out
-  bool is_by_name = false;   // costs time for bytes: "adaptive" and "all" leave it out, too
-  bool is_settled = false;   // not for the clock to choose: it saves bytes, and updates read something else with it
+  bool is_bitwise = false;  // every result keeps its bits
+  double tolerance = 0;     // else: ||error|| / ||gradient|| of each parameter that it may cause
+  OnCuda on_cuda = OnCuda::kNo;
+  bool is_lossy = false;    // results change by more than rounding: "adaptive" and "all" leave it out
+  bool is_by_name = false;  // costs time for bytes: "adaptive" and "all" leave it out, too
+  bool is_settled = false;  // not for the clock to choose: it saves bytes, and updates read something else with it
   // Not empty: it works on graphs of forward alone, and training refuses it with these words.
   std::string_view not_for_training = {};
   // The graph after it, or the same graph where there is nothing to do.
@@ -40,8 +44,8 @@ struct Optimization {
 std::span<const Optimization> optimizations();
 
 // "adaptive" and "all": every one that is not lossy or by name only; "off": none; else names with commas between.
-// UserError names what is wrong.
-std::vector<const Optimization*> chosen_optimizations(std::string_view text);
+// UserError names what is wrong. Without those that are not for a GPU, where it is one.
+std::vector<const Optimization*> chosen_optimizations(std::string_view text, bool is_cuda = false);
 
 // UserError when one of them is for inference alone.
 void refuse_for_training(std::span<const Optimization* const> chosen);

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "neap/error.h"
+#include "ops/kernel.h"
 
 namespace neap {
 namespace {
@@ -20,6 +24,26 @@ TEST(Optimizations, AreChosenByName) {
     EXPECT_EQ(chosen[0], &each);
     EXPECT_FALSE(each.what.empty());
   }
+}
+
+bool has_cuda_kernel(std::string_view name) {
+  const OpDef& op = op_named(name);
+  return std::any_of(op.kernels, op.kernels + op.kernel_count,
+                     [](const KernelEntry& each) { return each.device == DeviceKind::kCuda; });
+}
+
+TEST(Optimizations, OnAGpuMakeWhatHasKernelsThere) {
+  for (const Optimization& each : optimizations()) {
+    EXPECT_TRUE(each.on_cuda == OnCuda::kNo || has_cuda_kernel(each.makes)) << each.name;
+    EXPECT_EQ(chosen_optimizations(each.name, true).size(), each.on_cuda == OnCuda::kNo ? 0U : 1U) << each.name;
+  }
+  const auto names = [](std::string_view text) {
+    std::set<std::string_view> out;
+    for (const Optimization* each : chosen_optimizations(text, true)) out.insert(each->name);
+    return out;
+  };
+  EXPECT_EQ(names("adaptive"), (std::set<std::string_view>{"fuse", "sparse"}));
+  EXPECT_EQ(names("vocab-loss,tied-update,layout"), (std::set<std::string_view>{"vocab-loss", "tied-update"}));
 }
 
 TEST(Optimizations, RefuseWhatContradictsOrDoesNotExist) {

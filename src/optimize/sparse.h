@@ -13,6 +13,7 @@ inline constexpr Optimization kSparseLayers = {.name = "sparse",
                                                .makes = "linear_sparse",
                                                .strategy = Strategy::kCompute,
                                                .is_bitwise = false,
+                                               .on_cuda = OnCuda::kYes,
                                                .apply = with_sparse_layers};
 
 }  // namespace neap

@@ -1,7 +1,8 @@
 // The update of a table that a product and lookups share, in two parts: rows that no token of the batch has picked are
 // updated as soon as the product's gradient is there, which then ends; those of the tokens when the lookups' gradients
 // are there, too (ops/update_rows). So the product's gradient does not wait for the end of backward; beside a tiled
-// loss it is never there as a whole (vocab_delta, vocab_weight in ops/vocab_loss).
+// loss it is never there as a whole (vocab_delta, vocab_weight in ops/vocab_loss): to the same bits on the
+// CPU, to rounding on a GPU, where the products of the parts are others.
 #pragma once
 
 #include "optimize/optimization.h"
@@ -16,6 +17,7 @@ inline constexpr Optimization kTiedUpdate = {
     .makes = "rest_update",
     .strategy = Strategy::kMemory,
     .is_bitwise = true,
+    .on_cuda = OnCuda::kByName,
     .is_settled = true,
     .apply = split_tied_updates};
 

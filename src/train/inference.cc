@@ -40,6 +40,11 @@ void check_inference(const TrainOptions& options) {
   }
 }
 
+// On a GPU what is asked for: of itself it would compile fused programs, which one pass over the data may not pay back.
+std::string passes_of(const TrainOptions& options) {
+  return options.device == "cuda" && options.optimize == "adaptive" ? "off" : options.optimize;
+}
+
 // What the model itself has; with a file, only what is in no file. Returns where the weights come from.
 std::string give_initial(const TrainOptions& options, const Graph& graph, PreparedWeights& weights) {
   std::string from = "initial";
@@ -159,7 +164,8 @@ InferReport infer(std::shared_ptr<const Model> model, const TrainOptions& option
   const ModelSpec spec = make_spec(std::move(model), options);
   const auto device = make_device(options);
   const auto policy = make_policy(options.policy, options.checkpointing);
-  const InferenceForm form{.optimize = options.device == "cpu" ? options.optimize : "off",
+  const InferenceForm form{.optimize = passes_of(options),
+                           .is_cuda = options.device == "cuda",
                            .pruning = parse_pruning(options.prune),
                            .first_fit = options.buffers == "first-fit"};
   const Base base = make_base(spec, options, form, *device, *policy);

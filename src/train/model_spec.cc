@@ -105,9 +105,8 @@ std::int64_t sequence_length(const Graph& graph) {
 namespace {
 
 Graph build_step(const ModelSpec& spec, const TrainOptions& options, const Variant& variant) {
-  auto passes = chosen_optimizations(options.optimize);
+  const auto passes = chosen_optimizations(options.optimize, options.device == "cuda");
   refuse_for_training(passes);
-  if (options.device == "cuda") std::erase_if(passes, [](const Optimization* each) { return !each->is_for_cuda; });
   const auto pruning = parse_pruning(options.prune);
   Graph forward = build_forward(spec, of_a_part(spec));
   apply(variant, forward);
@@ -147,7 +146,7 @@ Graph build_training(const ModelSpec& spec, const TrainOptions& options, const V
 Graph build_inference(const ModelSpec& spec, std::int64_t batch, const InferenceForm& form) {
   Graph out = build_evaluation(spec, batch);
   if (form.pruning) out = with_pruned_weights(out, *form.pruning);
-  return spec.is_bf16 ? out : optimize(std::move(out), chosen_optimizations(form.optimize));
+  return spec.is_bf16 ? out : optimize(std::move(out), chosen_optimizations(form.optimize, form.is_cuda));
 }
 
 Graph build_evaluation(const ModelSpec& spec, std::int64_t batch) {

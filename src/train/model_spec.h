@@ -41,6 +41,7 @@ Graph build_evaluation(const ModelSpec& spec, std::int64_t batch);
 // The same with what is done to it; some of it is done once (optimize/once.h).
 struct InferenceForm {
   std::string optimize = "off";  // as TrainOptions::optimize
+  bool is_cuda = false;          // for a GPU
   std::optional<Pruning> pruning;
   bool first_fit = false;  // as Costs::first_fit
 };

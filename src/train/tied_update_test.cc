@@ -6,7 +6,10 @@
 
 #include "autodiff/optimizer.h"
 #include "graph/initial.h"
+#include "graph/op.h"
+#include "neap/builtin_models.h"
 #include "neap/train.h"
+#include "train/model_spec.h"
 #include "train/resume_testing.h"
 #include "train/setup.h"
 #include "train/stepper.h"
@@ -42,6 +45,21 @@ std::string hash_of(const TrainOptions& options) {
 TEST(TiedUpdateTraining, KeepsTheBits) {
   EXPECT_EQ(hash_of(plain("tied-update")), hash_of(plain("off")));
   EXPECT_EQ(hash_of(tiled("vocab-loss,tied-update")), hash_of(tiled("vocab-loss")));
+}
+
+// On a GPU by its name; the tiled loss, too.
+TEST(TiedUpdateTraining, IsForAGpuByName) {
+  const auto has = [](const std::string& optimize, std::string_view op) {
+    TrainOptions o = tiled(optimize);
+    o.device = "cuda";
+    const Graph graph = build_training(make_spec(open_builtin_model(o.model), o), o);
+    return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return node.op->name == op; });
+  };
+  EXPECT_TRUE(has("vocab-loss", "vocab_loss"));
+  EXPECT_TRUE(has("vocab-loss,tied-update", "vocab_delta"));
+  EXPECT_TRUE(has("tied-update", "rest_update"));
+  EXPECT_FALSE(has("adaptive", "vocab_loss"));
+  EXPECT_FALSE(has("adaptive", "rest_update"));
 }
 
 TEST(TiedUpdateTraining, KeepsTheBitsOfEveryOptimizer) {

@@ -13,12 +13,7 @@
 namespace neap::ops {
 namespace {
 
-struct Packed {
-  Int8Weight weight;
-  bool transposed = false;
-};
-
-Packed packed_of(const OpCall& call) {
+Int8Source packed_of(const OpCall& call) {
   const Shape& w = call.shape(0);
   need_f32(call, 0);
   need(w.is_static() && w.rank() >= 2 && w.rank() <= 5, "takes weights of fixed size, two to five axes");
@@ -35,20 +30,20 @@ Types packed_types(const Int8Weight& w) {
 
 Types infer_pack(const OpCall& call) { return packed_types(packed_of(call).weight); }
 
-// One output channel; `step` numbers lie between one and the next.
-void pack_channel(const Int8Weight& w, const float* from, std::int64_t step, std::int64_t o, const Buffers& b) {
+// One output channel.
+void pack_channel(const Int8Source& s, std::int64_t o, const Buffers& b) {
+  const Int8Weight& w = s.weight;
+  const float* from = b.in<float>(0) + s.first(o);
   float largest = 0, odd = 0;
   for (std::int64_t i = 0; i < w.taps * w.in; ++i) {
-    largest = std::max(largest, std::abs(from[i * step]));
-    odd += from[i * step] * 0;
+    largest = std::max(largest, std::abs(from[i * s.step()]));
+    odd += from[i * s.step()] * 0;
   }
-  const bool is_finite = std::isfinite(largest) && odd == 0;
-  const bool is_zero = largest < 127 * std::numeric_limits<float>::min();
-  const float scale = is_zero ? 1 : largest / 127;
-  b.out<float>(1)[o] = is_finite ? scale : std::nanf("");
+  const float scale = int8_weight_scale(largest, odd);
+  b.out<float>(1)[o] = scale;
   std::int32_t sum = 0;
-  for (std::int64_t i = 0; i < w.taps * w.in && is_finite; ++i) {
-    const auto q = static_cast<std::int32_t>(std::clamp(std::lrint(from[i * step] / scale), -127L, 127L));
+  for (std::int64_t i = 0; i < w.taps * w.in && !std::isnan(scale); ++i) {
+    const std::int32_t q = int8_weight_byte(from[i * s.step()], scale);
     b.out<std::int8_t>(0)[w.at(o, i / w.in, i % w.in)] = static_cast<std::int8_t>(q);
     sum += q;
   }
@@ -56,13 +51,13 @@ void pack_channel(const Int8Weight& w, const float* from, std::int64_t step, std
 }
 
 Prepared pack_ref(const OpCall& call) {
-  return function_kernel([p = packed_of(call), types = call.outputs](const Buffers& b) {
+  return function_kernel([s = packed_of(call), types = call.outputs](const Buffers& b) {
     for (std::size_t i = 0; i < types.size(); ++i) std::fill_n(b.out<std::byte>(i), types[i].bytes(), std::byte{});
-    for (std::int64_t o = 0; o < p.weight.out; ++o) {
-      const float* from = b.in<float>(0) + o * (p.transposed ? 1 : p.weight.taps * p.weight.in);
-      pack_channel(p.weight, from, p.transposed ? p.weight.out : 1, o, b);
-    }
+    for (std::int64_t o = 0; o < s.weight.out; ++o) pack_channel(s, o, b);
   });
+}
+Prepared pack_cuda(const OpCall& call) {
+  return pack_int8_cuda != nullptr ? pack_int8_cuda(packed_of(call)) : not_linked();
 }
 
 void need_packed(const OpCall& call, const Int8Weight& w) {
@@ -127,14 +122,20 @@ Prepared prepare(const OpCall& call) {
   return kPrepare(kShape(call), call.has(4));
 }
 template <ConvShape (*kShape)(const OpCall&)>
+Prepared cuda(const OpCall& call) {
+  return int8_cuda != nullptr ? int8_cuda(kShape(call)) : not_linked();
+}
+template <ConvShape (*kShape)(const OpCall&)>
 double flops(const OpCall& call) {
   return kShape(call).flops();
 }
 
-constexpr KernelEntry kPack[] = {{"ref", DeviceKind::kCpu, pack_ref}};
-constexpr KernelEntry kLinear[] = {{"simd", DeviceKind::kCpu, prepare<linear_shape, int8_simd>},
+constexpr KernelEntry kPack[] = {{"cuda", DeviceKind::kCuda, pack_cuda}, {"ref", DeviceKind::kCpu, pack_ref}};
+constexpr KernelEntry kLinear[] = {{"cuda", DeviceKind::kCuda, cuda<linear_shape>},
+                                   {"simd", DeviceKind::kCpu, prepare<linear_shape, int8_simd>},
                                    {"ref", DeviceKind::kCpu, prepare<linear_shape, int8_ref>}};
-constexpr KernelEntry kConv[] = {{"simd", DeviceKind::kCpu, prepare<conv_shape_of, int8_simd>},
+constexpr KernelEntry kConv[] = {{"cuda", DeviceKind::kCuda, cuda<conv_shape_of>},
+                                 {"simd", DeviceKind::kCpu, prepare<conv_shape_of, int8_simd>},
                                  {"ref", DeviceKind::kCpu, prepare<conv_shape_of, int8_ref>}};
 
 }  // namespace

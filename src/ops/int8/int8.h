@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 
 #include "ops/conv/conv.h"
 
@@ -23,12 +24,15 @@ inline constexpr std::int64_t kMostTerms = 1 << 16;  // of a sum of 32 bits
 struct Int8Weight {
   std::int64_t out = 0, taps = 1, in = 0;
 
-  std::int64_t quads() const { return (in + 3) / 4; }
-  std::int64_t width() const { return (out + kInt8Lanes - 1) / kInt8Lanes * kInt8Lanes; }
-  std::int64_t panels() const { return (out + kInt8Panel - 1) / kInt8Panel; }
-  std::int64_t panel_at(std::int64_t panel) const { return panel * kInt8Panel * taps * quads() * 4; }
-  std::int64_t lanes(std::int64_t panel) const { return std::min(kInt8Panel, width() - panel * kInt8Panel); }
-  std::int64_t at(std::int64_t o, std::int64_t tap, std::int64_t i) const {
+  constexpr std::int64_t quads() const { return (in + 3) / 4; }
+  constexpr std::int64_t width() const { return (out + kInt8Lanes - 1) / kInt8Lanes * kInt8Lanes; }
+  constexpr std::int64_t panels() const { return (out + kInt8Panel - 1) / kInt8Panel; }
+  constexpr std::int64_t panel_at(std::int64_t panel) const { return panel * kInt8Panel * taps * quads() * 4; }
+  constexpr std::int64_t lanes(std::int64_t panel) const {
+    const std::int64_t left = width() - panel * kInt8Panel;
+    return left < kInt8Panel ? left : kInt8Panel;
+  }
+  constexpr std::int64_t at(std::int64_t o, std::int64_t tap, std::int64_t i) const {
     const std::int64_t panel = o / kInt8Panel;
     return panel_at(panel) + ((tap * quads() + i / 4) * lanes(panel) + o % kInt8Panel) * 4 + i % 4;
   }
@@ -39,7 +43,41 @@ struct Int8Scale {
   float scale = 1;
   std::int32_t zero = 0;
 };
-Int8Scale int8_scale(float low, float high, float odd);
+// The nearest integer, halves to even, of what is far smaller than 2^22: the sum has no bits left for a fraction.
+constexpr std::int32_t int8_nearest(float x) { return static_cast<std::int32_t>((x + 12582912.0F) - 12582912.0F); }
+constexpr Int8Scale int8_scale(float low, float high, float odd) {
+  const float scale = (high - low) / 255;
+  if (scale * 0 != 0 || odd != 0) return {.scale = std::numeric_limits<float>::quiet_NaN(), .zero = 0};
+  if (scale < std::numeric_limits<float>::min()) return {};  // nothing but zeros, as far as 8 bits go
+  return {.scale = scale, .zero = std::clamp(int8_nearest(-low / scale), 0, 255)};
+}
+// An activation's byte; the scale is finite.
+constexpr std::int32_t int8_byte(float x, float inverse, std::int32_t zero) {
+  return std::clamp(int8_nearest(x * inverse) + zero, 0, 255);
+}
+
+// Of an output channel whose weights are at most `largest`; `odd` as above.
+constexpr float int8_weight_scale(float largest, float odd) {
+  if (largest * 0 != 0 || odd != 0) return std::numeric_limits<float>::quiet_NaN();
+  return largest < 127 * std::numeric_limits<float>::min() ? 1 : largest / 127;
+}
+constexpr std::int32_t int8_weight_byte(float w, float scale) { return std::clamp(int8_nearest(w / scale), -127, 127); }
+
+// A result from its sum of bytes.
+constexpr float int8_result(std::int32_t sum, std::int32_t zero, std::int32_t weights, float scale, float of_weight) {
+  return static_cast<float>(sum - zero * weights) * (scale * of_weight);
+}
+
+// Which numbers pack_int8 takes.
+struct Int8Source {
+  Int8Weight weight;
+  bool transposed = false;  // a matrix [in, out]
+
+  // Of output channel o: the first, and how far apart they are.
+  constexpr std::int64_t first(std::int64_t o) const { return transposed ? o : o * weight.taps * weight.in; }
+  constexpr std::int64_t step() const { return transposed ? weight.out : 1; }
+};
+[[gnu::weak]] Prepared pack_int8_cuda(const Int8Source& source);
 
 // Whether 8 bits do for a convolution of this weight [out, (kd, kh,) kw, in] (a layer's: [out, in]) and these groups.
 bool is_int8_weight(const Shape& weight, std::int64_t groups);
@@ -48,6 +86,7 @@ bool is_int8_weight(const Shape& weight, std::int64_t groups);
 // sums, bias; output y.
 Prepared int8_ref(const ConvShape& s, bool with_bias);
 Prepared int8_simd(const ConvShape& s, bool with_bias);
+[[gnu::weak]] Prepared int8_cuda(const ConvShape& s);
 inline Int8Weight int8_weight(const ConvShape& s) {
   return {.out = s.o, .taps = s.window.d.kernel * s.window.h.kernel * s.window.w.kernel, .in = s.c};
 }

@@ -23,8 +23,7 @@ Image quantized(const float* x, std::int64_t count) {
   if (std::isnan(out.scale.scale)) return out;  // so is every result
   const float inverse = 1 / out.scale.scale;
   for (std::int64_t i = 0; i < count; ++i) {
-    const long u = std::lrint(x[i] * inverse) + out.scale.zero;
-    out.bytes[static_cast<std::size_t>(i)] = static_cast<int>(std::clamp(u, 0L, 255L));
+    out.bytes[static_cast<std::size_t>(i)] = int8_byte(x[i], inverse, out.scale.zero);
   }
   return out;
 }
@@ -42,21 +41,13 @@ void convolve(const ConvShape& s, const Image& x, const Buffers& b, std::int64_t
           sum += u * b.in<std::int8_t>(1)[weight.at(o, tap.at(p.taps), c)];
         }
       });
-      const auto exact = static_cast<float>(sum - x.scale.zero * b.in<std::int32_t>(3)[o]);
-      const float scaled = exact * (x.scale.scale * b.in<float>(2)[o]);
+      const float scaled = int8_result(sum, x.scale.zero, b.in<std::int32_t>(3)[o], x.scale.scale, b.in<float>(2)[o]);
       b.out<float>(0)[p.y_at(n, to) + o] = b.in<float>(4) != nullptr ? scaled + b.in<float>(4)[o] : scaled;
     }
   });
 }
 
 }  // namespace
-
-Int8Scale int8_scale(float low, float high, float odd) {
-  const float scale = (high - low) / 255;
-  if (!std::isfinite(scale) || odd != 0) return {.scale = std::nanf(""), .zero = 0};
-  if (scale < std::numeric_limits<float>::min()) return {};  // nothing but zeros, as far as 8 bits go
-  return {.scale = scale, .zero = static_cast<std::int32_t>(std::clamp(std::lrint(-low / scale), 0L, 255L))};
-}
 
 Prepared int8_ref(const ConvShape& s, bool /*with_bias*/) {
   return function_kernel([s](const Buffers& b) {

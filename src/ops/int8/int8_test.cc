@@ -103,6 +103,25 @@ TEST(Int8, KernelsOfConvolutionsAgreeToTheBit) {
   check_kernels(conv_case({1, 4, 4, 4, 2}, 6, {2, 2, 2}).small);
 }
 
+// Images that are too large for one block of a GPU, whose ranges are found in parts.
+TEST(Int8, KernelsOfLargeImagesAgreeToTheBit) {
+  check_kernels(conv_case({2, 40, 40, 13}, 5, {3, 3}, {{"strides", Ints{4, 4}}}).small);
+}
+
+TEST(Int8, KernelsPackToTheBit) {
+  for (const auto& [shape, transposed] : std::vector<std::pair<Shape, std::int64_t>>{
+           {{70, 37}, 0}, {{37, 70}, 1}, {{20, 3, 3, 5}, 0}, {{6, 2, 2, 2, 8}, 0}, {{130, 600}, 0}}) {
+    HostTensor weight = random_tensor(f32(shape), 7);
+    weight.floats()[5] = std::numeric_limits<float>::infinity();
+    if (transposed == 0) std::fill_n(weight.floats() + 2 * weight.type.elements() / shape.size(0), 4, 0.0F);
+    check_kernels({.op = "pack_int8",
+                   .inputs = {weight.type},
+                   .attrs = {{"transposed", transposed}},
+                   .given = {{0, weight}},
+                   .tolerance = 0});
+  }
+}
+
 TEST(Int8, IsNearToThirtyTwoBits) {
   expect_close(linear_case({30, 200}, 50), 200);
   expect_close(linear_case({30, 200}, 50, true, true), 200);

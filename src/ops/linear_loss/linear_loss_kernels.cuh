@@ -160,7 +160,7 @@ void run_loss_rows(const ClassRows& c, T* logits, const void* targets, const flo
 }
 
 // One block. How much a row weighs, from the targets that count; later the sum of the losses.
-__global__ void loss_scale_kernel(ClassRows c, const void* targets, bool mean, float* scale) {
+static __global__ void loss_scale_kernel(ClassRows c, const void* targets, bool mean, float* scale) {
   __shared__ double sums[kWideBlock / 32];
   double count = 0;
 #pragma unroll 8
@@ -171,7 +171,7 @@ __global__ void loss_scale_kernel(ClassRows c, const void* targets, bool mean, f
   if (threadIdx.x == 0) *scale = static_cast<float>(!mean ? 1 : count == 0 ? 0 : 1 / count);
 }
 
-__global__ void loss_total_kernel(std::int64_t rows, const double* losses, const float* scale, float* loss) {
+static __global__ void loss_total_kernel(std::int64_t rows, const double* losses, const float* scale, float* loss) {
   __shared__ double sums[kWideBlock / 32];
   double sum = 0;
 #pragma unroll 8

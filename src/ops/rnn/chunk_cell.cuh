@@ -11,6 +11,14 @@ namespace neap::ops {
 __device__ inline float cell_sigmoid(float x) { return 1 / (1 + expf(-x)); }
 __device__ inline float at_or_zero(const float* data, std::int64_t i) { return data == nullptr ? 0 : data[i]; }
 
+// Rows whose sequence has ended output 0 and keep their state.
+struct StepMask {
+  const std::int32_t* lengths = nullptr;  // null: no row ever ends
+  std::int64_t time = 0;                  // of the step, in the sequence
+
+  __device__ bool has_ended(std::int64_t row) const { return lengths != nullptr && time >= lengths[row]; }
+};
+
 // Arrays of one step: [batch, hidden], sums and gates [batch, blocks * hidden]. What may be missing is null.
 struct CellStep {
   CellKind kind;
@@ -20,8 +28,25 @@ struct CellStep {
   const float* by_state;  // GRU
   const float *h_prev, *c_prev;
   float *gates, *h, *c;  // gates and c may take the place of by_input and c_prev
-  Bf16* h_narrow;        // h once more, for the next product; may be null
+  Bf16* h_narrow;        // the state once more, for the next product; may be null
+  StepMask mask;
+  float* state;  // with lengths: what the next step reads, in the place of h_prev or not; else null
+
+  __device__ void keep(std::int64_t e, float h) const {
+    if (state != nullptr) state[e] = h;
+    if (h_narrow != nullptr) h_narrow[e] = narrow<Bf16>(h);
+  }
 };
+
+// The state goes on, the output is zero, the gates hold nothing.
+__device__ inline void pass_unit(const CellStep& s, std::int64_t row, std::int64_t unit) {
+  const std::int64_t e = row * s.hidden + unit;
+  s.keep(e, at_or_zero(s.h_prev, e));
+  s.h[e] = 0;
+  if (s.kind == CellKind::kLstm) s.c[e] = at_or_zero(s.c_prev, e);
+  const bool has_gates = s.gates != nullptr && (s.kind == CellKind::kLstm || s.kind == CellKind::kGru);
+  for (int g = 0; has_gates && g < 4; ++g) s.gates[(row * 4 + g) * s.hidden + unit] = 0;
+}
 
 __device__ inline void lstm_unit(const CellStep& s, std::int64_t row, std::int64_t unit) {
   float sum[4];
@@ -43,7 +68,7 @@ __device__ inline void lstm_unit(const CellStep& s, std::int64_t row, std::int64
   s.c[e] = c;
   const float h = o * tanhf(c);
   s.h[e] = h;
-  if (s.h_narrow != nullptr) s.h_narrow[e] = narrow<Bf16>(h);
+  s.keep(e, h);
 }
 
 __device__ inline void gru_unit(const CellStep& s, std::int64_t row, std::int64_t unit) {
@@ -60,7 +85,7 @@ __device__ inline void gru_unit(const CellStep& s, std::int64_t row, std::int64_
   const float n = tanhf(fmaf(r, state[2], input[2]));
   const float h = fmaf(1 - z, n, z * at_or_zero(s.h_prev, e));
   s.h[e] = h;
-  if (s.h_narrow != nullptr) s.h_narrow[e] = narrow<Bf16>(h);
+  s.keep(e, h);
   if (s.gates == nullptr) return;
   const std::int64_t first = row * 4 * s.hidden + unit;
   s.gates[first] = r;
@@ -90,11 +115,14 @@ void each_unit(const char* name, std::int64_t rows, std::int64_t units, cudaStre
 
 inline void run_cell(const CellStep& s, cudaStream_t stream) {
   each_unit("recurrent_cell", s.batch, s.hidden, stream, [=] __device__(std::int64_t row, std::int64_t unit) {
+    if (s.mask.has_ended(row)) return pass_unit(s, row, unit);
     if (s.kind == CellKind::kLstm) return lstm_unit(s, row, unit);
     if (s.kind == CellKind::kGru) return gru_unit(s, row, unit);
     const std::int64_t e = row * s.hidden + unit;
     const float sum = s.by_input[e] + (at_or_zero(s.b_ih, unit) + at_or_zero(s.b_hh, unit));
-    s.h[e] = s.kind == CellKind::kTanh ? tanhf(sum) : fmaxf(sum, 0);
+    const float h = s.kind == CellKind::kTanh ? tanhf(sum) : fmaxf(sum, 0);
+    s.h[e] = h;
+    s.keep(e, h);
   });
 }
 
@@ -107,7 +135,25 @@ struct CellSlope {
   float *dh, *dc;               // in: from the step behind; out: what reaches the step before other than by the weights
   float *by_input, *by_state;   // gradients of the sums, [batch, blocks * hidden]; the same array but for the GRU
   Bf16 *narrow, *narrow_state;  // they go here instead (LSTM: all to the first); null: they do not
+  StepMask mask;
 };
+
+// dc stays what it is, and so does dh; the sums have no gradient.
+__device__ inline void pass_slope(const CellSlope& s, std::int64_t row, std::int64_t unit) {
+  const std::int64_t e = row * s.hidden + unit;
+  s.dh[e] += at_or_zero(s.by_weights, e);
+  const int blocks = s.kind == CellKind::kLstm ? 4 : s.kind == CellKind::kGru ? 3 : 1;
+  for (int k = 0; k < blocks; ++k) {
+    const std::int64_t to = (row * blocks + k) * s.hidden + unit;
+    if (s.narrow != nullptr) {
+      s.narrow[to] = narrow<Bf16>(0);
+      s.narrow_state[to] = narrow<Bf16>(0);
+    } else {
+      s.by_input[to] = 0;
+      s.by_state[to] = 0;
+    }
+  }
+}
 
 __device__ inline void lstm_slope(const CellSlope& s, std::int64_t row, std::int64_t unit, float dh) {
   const std::int64_t e = row * s.hidden + unit;
@@ -159,6 +205,7 @@ __device__ inline void gru_slope(const CellSlope& s, std::int64_t row, std::int6
 
 inline void run_cell_slope(const CellSlope& s, cudaStream_t stream) {
   each_unit("recurrent_cell_grad", s.batch, s.hidden, stream, [=] __device__(std::int64_t row, std::int64_t unit) {
+    if (s.mask.has_ended(row)) return pass_slope(s, row, unit);
     const std::int64_t e = row * s.hidden + unit;
     const float dh = s.dh[e] + at_or_zero(s.by_weights, e) + at_or_zero(s.dh_out, e);
     if (s.kind == CellKind::kLstm) return lstm_slope(s, row, unit, dh);
@@ -167,5 +214,25 @@ inline void run_cell_slope(const CellSlope& s, cudaStream_t stream) {
     s.dh[e] = 0;
   });
 }
+
+// The state before each step of a chunk with lengths, where the step stands: rows that have ended, or not begun yet (in
+// reverse), have what they had. A thread a unit of a row.
+struct StatesBefore {
+  std::int64_t steps, batch, hidden, start;
+  bool reverse;
+  const std::int32_t* lengths;
+  const float *h0, *h;
+  float* to;
+
+  __device__ void operator()(std::int64_t e) const {
+    float state = at_or_zero(h0, e);
+    for (std::int64_t i = 0; i < steps; ++i) {
+      const std::int64_t t = reverse ? steps - 1 - i : i;
+      const std::int64_t at = t * batch * hidden + e;
+      to[at] = state;
+      if (start + t < lengths[e / hidden]) state = h[at];
+    }
+  }
+};
 
 }  // namespace neap::ops

@@ -63,7 +63,7 @@ class CudaChunk final : public Kernel {
   CudaChunk(const ChunkShape& s, DType type)
       : s_(s),
         is_narrow_(type == DType::kBF16),
-        is_one_launch_(is_narrow_ && fits_one_launch(s)),
+        is_one_launch_(is_narrow_ && !s.is_masked && fits_one_launch(s)),
         columns_(s.weight_blocks() * s.hidden),
         input_(by_weight(type, s.rows(), s.input, columns_, false)),
         state_(by_weight(type, s.batch, s.hidden, columns_, s.kind != CellKind::kGru)) {
@@ -74,6 +74,7 @@ class CudaChunk final : public Kernel {
     narrow_at_ = pieces_.add(is_one_launch_ ? one_launch_bytes(s)
                              : is_narrow_   ? byte_size(type, s.batch * s.hidden)
                                             : 0);
+    state_at_ = pieces_.add(s.is_masked ? s.batch * s.hidden * kFloat : 0);
   }
   std::int64_t workspace_bytes() const override { return pieces_.bytes(); }
   std::string numerics() const override {
@@ -90,7 +91,8 @@ class CudaChunk final : public Kernel {
     if (is_narrow_ && b.h0 != nullptr) narrow_floats(narrow_piece(buffers, narrow_at_), b.h0, plane, stream);
     for (std::int64_t i = 0; i < s_.steps; ++i) step(buffers, b, sums, i, stream);
     const std::int64_t last = s_.time(s_.steps - 1) * plane;
-    if (b.h_last != nullptr) copy_floats(b.h_last, b.h + last, plane, stream);
+    const float* state = s_.is_masked ? piece(buffers, state_at_) : b.h + last;
+    if (b.h_last != nullptr) copy_floats(b.h_last, state, plane, stream);
     if (b.c_last != nullptr) {
       copy_floats(b.c_last, b.c != nullptr ? b.c + last : piece(buffers, cell_at_), plane, stream);
     }
@@ -107,7 +109,8 @@ class CudaChunk final : public Kernel {
     const std::int64_t plane = s_.batch * s_.hidden;
     const std::int64_t t = s_.time(i);
     const bool is_gru = s_.kind == CellKind::kGru;
-    const float* h_prev = i == 0 ? b.h0 : b.h + s_.time(i - 1) * plane;
+    float* kept = s_.is_masked ? piece(buffers, state_at_) : nullptr;
+    const float* h_prev = i == 0 ? b.h0 : s_.is_masked ? kept : b.h + s_.time(i - 1) * plane;
     float* here = sums + t * s_.batch * columns_;
     float* by_state = is_gru ? piece(buffers, by_state_at_) : nullptr;
     if (h_prev != nullptr) {
@@ -129,7 +132,9 @@ class CudaChunk final : public Kernel {
               .gates = s_.kind == CellKind::kLstm ? here : gates,
               .h = b.h + t * plane,
               .c = b.c != nullptr ? b.c + t * plane : cell,
-              .h_narrow = is_narrow_ ? narrow_piece(buffers, narrow_at_) : nullptr},
+              .h_narrow = is_narrow_ ? narrow_piece(buffers, narrow_at_) : nullptr,
+              .mask = {b.lengths, s_.start + t},
+              .state = kept},
              stream);
   }
 
@@ -138,7 +143,7 @@ class CudaChunk final : public Kernel {
   std::int64_t columns_;
   CudaProduct input_, state_;
   Pieces pieces_;
-  std::int64_t product_at_ = 0, sums_at_ = 0, by_state_at_ = 0, cell_at_ = 0, narrow_at_ = 0;
+  std::int64_t product_at_ = 0, sums_at_ = 0, by_state_at_ = 0, cell_at_ = 0, narrow_at_ = 0, state_at_ = 0;
 };
 
 // d^T x over `rows` rows: the gradient of a weight.
@@ -168,14 +173,15 @@ class CudaChunkGrad final : public Kernel {
       : s_(s),
         is_narrow_(types.products == DType::kBF16),
         is_dh_narrow_(types.is_dh_narrow),
-        is_one_launch_(is_narrow_ && fits_one_launch(s)),
+        is_one_launch_(is_narrow_ && !s.is_masked && fits_one_launch(s)),
         columns_(s.weight_blocks() * s.hidden),
         bias_(s.rows(), columns_),
         to_state_(through_weight(types.products, s.batch, columns_, s.hidden)),
         to_input_(through_weight(types.products, s.rows(), columns_, s.input)),
         dw_ih_(for_weight(types.products, s.rows(), columns_, s.input, types.adds_ih)),
         dw_hh_first_(for_weight(types.products, s.batch, columns_, s.hidden, types.adds_hh || s.steps > 1)) {
-    if (s.steps > 1) dw_hh_.emplace(for_weight(types.products, s.rows() - s.batch, columns_, s.hidden, types.adds_hh));
+    const std::int64_t others = s.is_masked ? s.rows() : s.rows() - s.batch;
+    if (others > 0) dw_hh_.emplace(for_weight(types.products, others, columns_, s.hidden, types.adds_hh));
     if (!s.keeps_gates && s.gate_blocks() > 0) regate_.emplace(s, types.products);
     std::int64_t most = is_narrow_ ? bf16_column_bytes(s.rows(), columns_) : bias_.bytes(1);
     for (const CudaProduct* p : {&to_state_, &to_input_, &dw_ih_, &dw_hh_first_, dw_hh_ ? &*dw_hh_ : &dw_ih_}) {
@@ -185,6 +191,7 @@ class CudaChunkGrad final : public Kernel {
     product_at_ = pieces_.add(most);
     by_input_at_ = pieces_.add(byte_size(types.products, s.rows() * columns_));
     states_at_ = pieces_.add(is_narrow_ ? byte_size(types.products, (s.rows() + s.batch) * s.hidden) : 0);
+    before_at_ = pieces_.add(s.is_masked ? s.rows() * s.hidden * kFloat : 0);
     by_state_at_ =
         s.kind == CellKind::kGru ? pieces_.add(byte_size(types.products, s.rows() * columns_)) : by_input_at_;
     gates_at_ = pieces_.add(regate_ ? regate_->gate_bytes() : 0);
@@ -206,7 +213,9 @@ class CudaChunkGrad final : public Kernel {
 
   void launch(const Buffers& buffers, Stream& on) override {
     const cudaStream_t stream = handle_of(on);
-    const ChunkBackward b = with_gates(buffers, chunk_backward_buffers(buffers), stream);
+    const ChunkBackward given = chunk_backward_buffers(buffers);
+    if (s_.is_masked && given.h != nullptr) find_states(buffers, given, stream);
+    const ChunkBackward b = with_gates(buffers, given, stream);
     if (is_one_launch_) {
       run_lstm_grad(s_, b, is_dh_narrow_, buffers.workspace + by_input_at_, buffers.workspace + dh_at_, stream);
     } else {
@@ -224,10 +233,20 @@ class CudaChunkGrad final : public Kernel {
     }
     if (b.dw_hh == nullptr || b.h == nullptr) return;
     if (is_narrow_) return narrow_state_weight(buffers, b, scratch, stream);
-    state_weight(b, by_state, b.h, b.h0, scratch, stream);
+    state_weight(b, by_state, states(buffers, b), b.h0, scratch, stream);
   }
 
  private:
+  void find_states(const Buffers& buffers, const ChunkBackward& b, cudaStream_t stream) const {
+    each("recurrent_states", s_.batch * s_.hidden, stream,
+         StatesBefore{s_.steps, s_.batch, s_.hidden, s_.start, s_.reverse, b.lengths, b.h0, b.h,
+                      piece(buffers, before_at_)});
+  }
+  // Those that steps have read: with lengths before each step, else behind it, where the next one finds them.
+  const float* states(const Buffers& buffers, const ChunkBackward& b) const {
+    return s_.is_masked ? piece(buffers, before_at_) : b.h;
+  }
+
   ChunkBackward with_gates(const Buffers& buffers, const ChunkBackward& b, cudaStream_t stream) const {
     if (!regate_) return b;
     ChunkBackward out = b;
@@ -239,7 +258,7 @@ class CudaChunkGrad final : public Kernel {
       const auto [h, h0] = narrow_states(buffers, b, stream);
       regate_->run<Bf16>(b, h, h0, gates, sums, scratch, stream);
     } else {
-      regate_->run<float>(b, b.h, b.h0, gates, sums, scratch, stream);
+      regate_->run<float>(b, states(buffers, b), b.h0, gates, sums, scratch, stream);
     }
     return out;
   }
@@ -274,7 +293,7 @@ class CudaChunkGrad final : public Kernel {
   std::pair<Bf16*, Bf16*> narrow_states(const Buffers& buffers, const ChunkBackward& b, cudaStream_t stream) const {
     Bf16* h = narrow_piece(buffers, states_at_);
     Bf16* h0 = b.h0 != nullptr ? h + s_.rows() * s_.hidden : nullptr;
-    narrow_floats(h, b.h, s_.rows() * s_.hidden, stream);
+    narrow_floats(h, states(buffers, b), s_.rows() * s_.hidden, stream);
     if (h0 != nullptr) narrow_floats(h0, b.h0, s_.batch * s_.hidden, stream);
     return {h, h0};
   }
@@ -294,6 +313,7 @@ class CudaChunkGrad final : public Kernel {
     const auto before = [&](const float* all, const float* first) {
       return i == 0 ? first : all != nullptr ? all + s_.time(i - 1) * plane : nullptr;
     };
+    const float* h_prev = s_.is_masked ? at(piece(buffers, before_at_), s_.hidden) : before(b.h, b.h0);
     float* dh = piece(buffers, dh_at_);
     const std::int64_t sums_here = t * s_.batch * columns_;
     Bf16* narrow = is_narrow_ ? narrow_piece(buffers, by_input_at_) + sums_here : nullptr;
@@ -307,14 +327,15 @@ class CudaChunkGrad final : public Kernel {
                     .gates = at(b.gates, 4 * s_.hidden),
                     .h = at(b.h, s_.hidden),
                     .c = at(b.c, s_.hidden),
-                    .h_prev = before(b.h, b.h0),
+                    .h_prev = h_prev,
                     .c_prev = before(b.c, b.c0),
                     .dh = dh,
                     .dc = piece(buffers, dc_at_),
                     .by_input = piece(buffers, by_input_at_) + (is_narrow_ ? 0 : sums_here),
                     .by_state = by_state,
                     .narrow = narrow,
-                    .narrow_state = narrow_state},
+                    .narrow_state = narrow_state,
+                    .mask = {b.lengths, s_.start + t}},
                    stream);
     // What reaches the state before the first step is only needed if somebody asks for it.
     if (i > 0 || b.dh0 != nullptr) {
@@ -324,7 +345,7 @@ class CudaChunkGrad final : public Kernel {
     }
   }
 
-  // The state that a step has read is the output of the step before it, for the first one h0.
+  // The state that a step has read is the output of the step before it, for the first one h0; with lengths h has it.
   template <class T>
   void state_weight(const ChunkBackward& b, const T* by_state, const T* h, const T* h0, std::byte* scratch,
                     cudaStream_t stream) const {
@@ -332,6 +353,7 @@ class CudaChunkGrad final : public Kernel {
     const std::int64_t plane = s_.batch * s_.hidden;
     const std::int64_t first = s_.time(0);
     if (b.dw_hh_in != nullptr) copy_floats(b.dw_hh, b.dw_hh_in, columns_ * s_.hidden, stream);
+    if (s_.is_masked) return dw_hh_->run(by_state, h, nullptr, b.dw_hh, scratch, stream);
     if (dw_hh_) {
       dw_hh_->run(by_state + (s_.reverse ? 0 : sums), h + (s_.reverse ? plane : 0), nullptr, b.dw_hh, scratch, stream);
     }
@@ -351,13 +373,12 @@ class CudaChunkGrad final : public Kernel {
   std::optional<ChunkRegate> regate_;
   Pieces pieces_;
   std::int64_t product_at_ = 0, by_input_at_ = 0, by_state_at_ = 0, dh_at_ = 0, by_weights_at_ = 0, dc_at_ = 0,
-               states_at_ = 0, wide_dh_at_ = 0, gates_at_ = 0, gate_sums_at_ = 0;
+               states_at_ = 0, before_at_ = 0, wide_dh_at_ = 0, gates_at_ = 0, gate_sums_at_ = 0;
 };
 
 const char* reason_against(const ChunkShape& s, DType type) {
   const bool has_gates = s.kind == CellKind::kLstm || s.kind == CellKind::kGru;
   if (type == DType::kBF16 && (!has_gates || s.hidden % 8 != 0)) return "bf16 only of LSTM and GRU";
-  if (s.is_masked) return "no sequences of different lengths";
   if (s.rows() == 0 || s.hidden == 0 || s.input == 0) return "nothing to compute";
   return nullptr;
 }

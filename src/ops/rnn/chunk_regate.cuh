@@ -61,7 +61,8 @@ class ChunkRegate {
         columns_(s.weight_blocks() * s.hidden),
         input_(by_weight(type, s.rows(), s.input, columns_, false)),
         first_(by_weight(type, s.batch, s.hidden, columns_, !is_gru())) {
-    if (s.steps > 1) others_.emplace(by_weight(type, s.rows() - s.batch, s.hidden, columns_, !is_gru()));
+    const std::int64_t others = s.is_masked ? s.rows() : s.rows() - s.batch;
+    if (others > 0) others_.emplace(by_weight(type, others, s.hidden, columns_, !is_gru()));
   }
   std::int64_t product_bytes() const {
     const std::int64_t two = std::max(input_.workspace_bytes(), first_.workspace_bytes());
@@ -74,15 +75,32 @@ class ChunkRegate {
   }
   std::string numerics() const { return input_.numerics() + first_.numerics() + (others_ ? others_->numerics() : ""); }
 
-  // h [steps, batch, hidden] and h0, which may be null, are of the products' type T.
+  // h [steps, batch, hidden] and h0, which may be null, are of the products' type T. With lengths h is the state before
+  // each step.
   template <class T>
   void run(const ChunkBackward& b, const T* h, const T* h0, float* gates, float* sums, std::byte* scratch,
            cudaStream_t stream) const {
-    const std::int64_t here = s_.batch * columns_;
-    const std::int64_t plane = s_.batch * s_.hidden;
     float* by_input = is_gru() ? sums : gates;
     float* by_state = is_gru() ? sums + s_.rows() * columns_ : gates;
     input_.run(b.x, b.w_ih, nullptr, by_input, scratch, stream);
+    if (s_.is_masked) {
+      others_->run(h, b.w_hh, nullptr, by_state, scratch, stream);
+    } else {
+      multiply_states(b, h, h0, by_state, scratch, stream);
+    }
+    const RegateUnits units{s_.kind, s_.hidden, b.b_ih, b.b_hh, by_input, by_state, gates};
+    each_unit("regate", s_.rows(), s_.hidden, stream, [=] __device__(std::int64_t row, std::int64_t unit) {
+      units.kind == CellKind::kGru ? units.gru(row, unit) : units.lstm(row, unit);
+    });
+  }
+
+ private:
+  // Each step has read what the one before it has put out, the first one h0.
+  template <class T>
+  void multiply_states(const ChunkBackward& b, const T* h, const T* h0, float* by_state, std::byte* scratch,
+                       cudaStream_t stream) const {
+    const std::int64_t here = s_.batch * columns_;
+    const std::int64_t plane = s_.batch * s_.hidden;
     if (others_) {
       others_->run(h + (s_.reverse ? plane : 0), b.w_hh, nullptr, by_state + (s_.reverse ? 0 : here), scratch, stream);
     }
@@ -92,13 +110,8 @@ class ChunkRegate {
     } else if (is_gru()) {
       NEAP_CHECK_CUDA(cudaMemsetAsync(at_first, 0, static_cast<std::size_t>(here) * sizeof(float), stream));
     }
-    const RegateUnits units{s_.kind, s_.hidden, b.b_ih, b.b_hh, by_input, by_state, gates};
-    each_unit("regate", s_.rows(), s_.hidden, stream, [=] __device__(std::int64_t row, std::int64_t unit) {
-      units.kind == CellKind::kGru ? units.gru(row, unit) : units.lstm(row, unit);
-    });
   }
 
- private:
   bool is_gru() const { return s_.kind == CellKind::kGru; }
 
   ChunkShape s_;

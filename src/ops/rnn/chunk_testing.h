@@ -89,6 +89,7 @@ inline void check_chunk_regated(const ChunkCase& base) {
       for (const std::int64_t steps : {1, 4}) {
         ChunkCase c = base;
         c.reverse = reverse;
+        c.has_lengths = steps == 4 && has_state;
         c.has_state = has_state;
         c.has_bias = !reverse;
         c.steps = steps;

@@ -12,14 +12,7 @@ namespace {
 
 constexpr std::int64_t kMostInputs = 1 << 16;  // that 16 bits tell apart
 
-// A weight and where its numbers lie.
-struct Dense {
-  std::int64_t in, out;
-  bool transposed;
-  std::int64_t at(std::int64_t o, std::int64_t i) const { return transposed ? i * out + o : o * in + i; }
-};
-
-Dense dense_of(const OpCall& call) {
+DenseWeight dense_of(const OpCall& call) {
   need_f32(call, 0);
   const Shape& w = call.shape(0);
   need(w.is_static() && w.rank() == 2, "takes a matrix of fixed size");
@@ -38,11 +31,11 @@ Types packed_types(const SparseWeight& w) {
 }
 
 Types infer_pack(const OpCall& call) {
-  const Dense d = dense_of(call);
+  const DenseWeight d = dense_of(call);
   return packed_types(checked(d.in, d.out, call.attrs.integer("kept")));
 }
 
-void pack_group(const SparseWeight& w, const Dense& d, const Buffers& b, std::int64_t o, std::int64_t g) {
+void pack_group(const SparseWeight& w, const DenseWeight& d, const Buffers& b, std::int64_t o, std::int64_t g) {
   std::int64_t n = 0;
   const std::int64_t lane = o % SparseWeight::kLanes;
   for (std::int64_t i = 0; i < SparseWeight::kGroup; ++i) {
@@ -56,7 +49,7 @@ void pack_group(const SparseWeight& w, const Dense& d, const Buffers& b, std::in
 }
 
 Prepared pack_cpu(const OpCall& call) {
-  const Dense d = dense_of(call);
+  const DenseWeight d = dense_of(call);
   return function_kernel([d, w = checked(d.in, d.out, call.attrs.integer("kept"))](const Buffers& b) {
     std::fill_n(b.out<float>(0), w.vectors() * SparseWeight::kLanes, 0.0F);
     std::fill_n(b.out<std::uint64_t>(1), w.vectors(), std::uint64_t{0});
@@ -64,6 +57,12 @@ Prepared pack_cpu(const OpCall& call) {
       for (std::int64_t g = 0; g < w.groups(); ++g) pack_group(w, d, b, o, g);
     }
   });
+}
+
+Prepared pack_cuda(const OpCall& call) {
+  if (pack_sparse_cuda == nullptr) return not_linked();
+  const DenseWeight d = dense_of(call);
+  return pack_sparse_cuda(d, checked(d.in, d.out, call.attrs.integer("kept")));
 }
 
 std::int64_t rows_of(const Shape& x) {
@@ -103,6 +102,7 @@ template <Prepared (*kPrepare)(const SparseLayer&)>
 Prepared prepare(const OpCall& call) {
   return kPrepare(layer_of(call));
 }
+Prepared cuda(const OpCall& call) { return sparse_cuda != nullptr ? sparse_cuda(layer_of(call)) : not_linked(); }
 double flops(const OpCall& call) {
   const SparseLayer s = layer_of(call);
   return 2.0 * static_cast<double>(s.rows * s.weight.vectors() * SparseWeight::kLanes);
@@ -114,7 +114,7 @@ Types listed_types(std::int64_t count, std::int64_t in, std::int64_t out) {
 }
 
 Types infer_list(const OpCall& call) {
-  const Dense d = dense_of(call);
+  const DenseWeight d = dense_of(call);
   return listed_types(call.attrs.integer("count"), d.in, d.out);
 }
 
@@ -139,6 +139,10 @@ Prepared list_cpu(const OpCall& call) {
   });
 }
 
+Prepared list_cuda(const OpCall& call) {
+  return pack_listed_cuda != nullptr ? pack_listed_cuda(dense_of(call), call.attrs.integer("count")) : not_linked();
+}
+
 Types infer_listed(const OpCall& call) {
   const std::int64_t count = call.shape(1).rank() == 1 ? call.shape(1).size(0) : -1;
   return infer_layer(call, listed_types(count, call.attrs.integer("in"), call.attrs.integer("out")));
@@ -153,15 +157,20 @@ template <Prepared (*kPrepare)(const ListedLayer&)>
 Prepared prepare_listed(const OpCall& call) {
   return kPrepare(listed_layer(call));
 }
+Prepared cuda_listed(const OpCall& call) {
+  return listed_cuda != nullptr ? listed_cuda(listed_layer(call)) : not_linked();
+}
 double flops_listed(const OpCall& call) {
   return 2.0 * static_cast<double>(rows_of(call.shape(0)) * call.shape(1).size(0));
 }
 
-constexpr KernelEntry kPack[] = {{"ref", DeviceKind::kCpu, pack_cpu}};
-constexpr KernelEntry kList[] = {{"ref", DeviceKind::kCpu, list_cpu}};
-constexpr KernelEntry kSparse[] = {{"simd", DeviceKind::kCpu, prepare<sparse_simd>},
+constexpr KernelEntry kPack[] = {{"cuda", DeviceKind::kCuda, pack_cuda}, {"ref", DeviceKind::kCpu, pack_cpu}};
+constexpr KernelEntry kList[] = {{"cuda", DeviceKind::kCuda, list_cuda}, {"ref", DeviceKind::kCpu, list_cpu}};
+constexpr KernelEntry kSparse[] = {{"cuda", DeviceKind::kCuda, cuda},
+                                   {"simd", DeviceKind::kCpu, prepare<sparse_simd>},
                                    {"ref", DeviceKind::kCpu, prepare<sparse_ref>}};
-constexpr KernelEntry kListed[] = {{"simd", DeviceKind::kCpu, prepare_listed<listed_simd>},
+constexpr KernelEntry kListed[] = {{"cuda", DeviceKind::kCuda, cuda_listed},
+                                   {"simd", DeviceKind::kCpu, prepare_listed<listed_simd>},
                                    {"ref", DeviceKind::kCpu, prepare_listed<listed_ref>}};
 
 }  // namespace

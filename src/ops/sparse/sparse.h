@@ -7,6 +7,13 @@
 
 namespace neap::ops {
 
+// A dense weight and where its numbers lie.
+struct DenseWeight {
+  std::int64_t in = 0, out = 0;
+  bool transposed = false;
+  constexpr std::int64_t at(std::int64_t o, std::int64_t i) const { return transposed ? i * out + o : o * in + i; }
+};
+
 // By pattern: of each eight inputs that stand side by side at most `kept` (1 to 7) have a weight. Sixteen outputs make
 // a panel. Group by group it has `kept` vectors of sixteen weights, and for each vector one word with where in the
 // group each of them belongs: four bits a lane, those of lane l at bit 32 * (l % 2) + 4 * (l / 2), so that a broadcast
@@ -15,14 +22,14 @@ struct SparseWeight {
   static constexpr std::int64_t kGroup = 8, kLanes = 16;
   std::int64_t in = 0, out = 0, kept = 0;
 
-  std::int64_t groups() const { return in / kGroup; }
-  std::int64_t panels() const { return (out + kLanes - 1) / kLanes; }
-  std::int64_t vectors() const { return panels() * groups() * kept; }
+  constexpr std::int64_t groups() const { return in / kGroup; }
+  constexpr std::int64_t panels() const { return (out + kLanes - 1) / kLanes; }
+  constexpr std::int64_t vectors() const { return panels() * groups() * kept; }
   // Of the vector for the group's i-th weight.
-  std::int64_t vector(std::int64_t panel, std::int64_t group, std::int64_t i) const {
+  constexpr std::int64_t vector(std::int64_t panel, std::int64_t group, std::int64_t i) const {
     return (panel * groups() + group) * kept + i;
   }
-  static std::int64_t bit(std::int64_t lane) { return 32 * (lane % 2) + 4 * (lane / 2); }
+  static constexpr std::int64_t bit(std::int64_t lane) { return 32 * (lane % 2) + 4 * (lane / 2); }
 };
 
 struct SparseLayer {
@@ -34,6 +41,9 @@ struct SparseLayer {
 // Inputs x, values, index, bias; output y.
 Prepared sparse_ref(const SparseLayer& s);
 Prepared sparse_simd(const SparseLayer& s);
+[[gnu::weak]] Prepared sparse_cuda(const SparseLayer& s);
+// A GPU cannot refuse a weight that has more than it is packed by: its numbers become NaN.
+[[gnu::weak]] Prepared pack_sparse_cuda(const DenseWeight& from, const SparseWeight& to);
 
 // Without a pattern: for each output its weights and the inputs that they belong to, in order; output o's are
 // [start[o], start[o + 1]).
@@ -45,5 +55,7 @@ struct ListedLayer {
 // Inputs x, values, index, start, bias; output y.
 Prepared listed_ref(const ListedLayer& s);
 Prepared listed_simd(const ListedLayer& s);
+[[gnu::weak]] Prepared listed_cuda(const ListedLayer& s);
+[[gnu::weak]] Prepared pack_listed_cuda(const DenseWeight& from, std::int64_t count);
 
 }  // namespace neap::ops

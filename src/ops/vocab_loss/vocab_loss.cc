@@ -11,6 +11,7 @@
 
 #include "ops/cross_entropy/classes.h"
 #include "ops/linear/linear.h"
+#include "ops/linear_loss/linear_loss.h"
 #include "ops/matmul/checks.h"
 
 namespace neap::ops {
@@ -72,13 +73,16 @@ Prepared own(const OpCall& call) {
   return vocab_own(call, kPrepare);
 }
 
-constexpr KernelEntry kKernels[] = {{"onednn", DeviceKind::kCpu, onednn<vocab_loss_by>},
+constexpr KernelEntry kKernels[] = {{"cuda", DeviceKind::kCuda, linear_loss_cuda},
+                                    {"onednn", DeviceKind::kCpu, onednn<vocab_loss_by>},
                                     {"simd", DeviceKind::kCpu, own<vocab_loss_by>},
                                     {"ref", DeviceKind::kCpu, vocab_loss_ref}};
-constexpr KernelEntry kDelta[] = {{"onednn", DeviceKind::kCpu, onednn<vocab_loss_by>},
+constexpr KernelEntry kDelta[] = {{"cuda", DeviceKind::kCuda, vocab_delta_cuda},
+                                  {"onednn", DeviceKind::kCpu, onednn<vocab_loss_by>},
                                   {"simd", DeviceKind::kCpu, own<vocab_loss_by>},
                                   {"ref", DeviceKind::kCpu, vocab_delta_ref}};
-constexpr KernelEntry kWeight[] = {{"onednn", DeviceKind::kCpu, onednn<vocab_weight_by>},
+constexpr KernelEntry kWeight[] = {{"cuda", DeviceKind::kCuda, vocab_weight_cuda},
+                                   {"onednn", DeviceKind::kCpu, onednn<vocab_weight_by>},
                                    {"simd", DeviceKind::kCpu, own<vocab_weight_by>},
                                    {"ref", DeviceKind::kCpu, vocab_weight_ref}};
 
@@ -90,10 +94,8 @@ VocabShape delta_shape(const Shape& x, const Shape& delta) {
   return out;
 }
 
-std::int64_t place_in_delta(const VocabShape& s, std::int64_t row, std::int64_t column) {
-  const std::int64_t first = column / s.tile() * s.tile();
-  const std::int64_t columns = std::min(s.tile(), s.classes.classes - first);
-  return first * s.rows + row * columns + (column - first);
+DeltaPlaces delta_places(const VocabShape& s) {
+  return {.rows = s.rows, .classes = s.classes.classes, .tile = s.tile()};
 }
 
 VocabShape vocab_shape(const OpCall& call) {

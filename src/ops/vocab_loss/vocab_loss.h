@@ -49,11 +49,27 @@ Prepared vocab_weight_by(const OpCall& call, MakeProducts make);
 using MakePrepared = Prepared (*)(const OpCall& call, MakeProducts make);
 
 // The gradient of the logits, [classes, rows], tile after tile of classes: each has dense rows.
+struct DeltaPlaces {
+  std::int64_t rows = 0, classes = 0, tile = 0;
+
+  constexpr std::int64_t columns(std::int64_t first) const { return classes - first < tile ? classes - first : tile; }
+  // Of a row's classes from `first` on, where a tile begins.
+  constexpr std::int64_t begin(std::int64_t row, std::int64_t first) const {
+    return first * rows + row * columns(first);
+  }
+  constexpr std::int64_t at(std::int64_t row, std::int64_t column) const {
+    const std::int64_t first = column / tile * tile;
+    return begin(row, first) + column - first;
+  }
+};
 VocabShape delta_shape(const Shape& x, const Shape& delta);
-std::int64_t place_in_delta(const VocabShape& s, std::int64_t row, std::int64_t column);
+DeltaPlaces delta_places(const VocabShape& s);
 
 [[gnu::weak]] Prepared vocab_onednn(const OpCall& call, MakePrepared prepare);
 Prepared vocab_own(const OpCall& call, MakePrepared prepare);
+// vocab_loss is linear_loss there.
+[[gnu::weak]] Prepared vocab_delta_cuda(const OpCall& call);
+[[gnu::weak]] Prepared vocab_weight_cuda(const OpCall& call);
 Prepared vocab_loss_ref(const OpCall& call);
 Prepared vocab_delta_ref(const OpCall& call);
 Prepared vocab_weight_ref(const OpCall& call);

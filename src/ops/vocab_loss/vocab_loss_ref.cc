@@ -47,7 +47,7 @@ void run(const VocabShape& s, const Buffers& b, bool keeps_delta) {
         b.out<float>(1)[r * s.in + i] += static_cast<float>(g * b.in<float>(1)[c * s.in + i]);
         if (!keeps_delta) b.out<float>(2)[c * s.in + i] += static_cast<float>(g * b.in<float>(0)[r * s.in + i]);
       }
-      if (keeps_delta) b.out<float>(2)[place_in_delta(s, r, c)] = static_cast<float>(g);
+      if (keeps_delta) b.out<float>(2)[delta_places(s).at(r, c)] = static_cast<float>(g);
       if (b.out<float>(3) != nullptr) b.out<float>(3)[c] += static_cast<float>(g);
     }
   }
@@ -66,13 +66,13 @@ Prepared vocab_delta_ref(const OpCall& call) {
 
 Prepared vocab_weight_ref(const OpCall& call) {
   const VocabShape s = delta_shape(call.shape(0), call.shape(1));
-  return function_kernel([s, first = call.attrs.integer("first"),
+  return function_kernel([s, places = delta_places(s), first = call.attrs.integer("first"),
                           count = call.attrs.integer("count")](const Buffers& b) {
     for (std::int64_t c = 0; c < count; ++c) {
       for (std::int64_t i = 0; i < s.in; ++i) {
         double sum = 0;
         for (std::int64_t r = 0; r < s.rows; ++r) {
-          sum += static_cast<double>(b.in<float>(1)[place_in_delta(s, r, first + c)]) * b.in<float>(0)[r * s.in + i];
+          sum += static_cast<double>(b.in<float>(1)[places.at(r, first + c)]) * b.in<float>(0)[r * s.in + i];
         }
         b.out<float>(0)[c * s.in + i] = static_cast<float>(sum);
       }
