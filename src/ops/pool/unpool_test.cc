@@ -35,8 +35,9 @@ TEST(LpPool, KernelsAgree) {
 
 // Indices of pools in one, two and three axes; with 17 x 17 taps they are of 32 bits.
 TEST(MaxPoolIndices, KernelsAgree) {
-  const auto check = [](const Shape& x, Attrs attrs) {
-    const auto pooled = run_op({.op = "max_pool", .inputs = {{DType::kF32, x}}, .attrs = attrs});
+  const auto check = [](const Shape& x, const Attrs& pool) {
+    const auto pooled = run_op({.op = "max_pool", .inputs = {{DType::kF32, x}}, .attrs = pool});
+    Attrs attrs = pool;
     attrs.set("shape", x);
     for (const std::int64_t order : {0, 1}) {
       attrs.set("storage_order", order);
