@@ -42,10 +42,12 @@ TEST(DeviceFaults, PassesThatAGpuDoesNotTake) {
   for (const char* call : {"train mlp --steps 1", "plan mlp"}) {
     const Outcome named = run_without_gpu(std::string(call) + " --optimize fuse,epilogue");
     EXPECT_EQ(named.status, 2) << named.err;
-    EXPECT_EQ(named.err, "neap: --optimize epilogue: not with --device cuda, which takes fuse\n");
+    EXPECT_EQ(named.err.find("neap: --optimize epilogue: not with --device cuda, which takes "), 0U) << named.err;
+    EXPECT_EQ(std::count(named.err.begin(), named.err.end(), '\n'), 1) << named.err;
     const Outcome all = run_without_gpu(std::string(call) + " --optimize all");
     EXPECT_EQ(all.status, 4) << all.err;
-    EXPECT_EQ(all.err.rfind("neap: --optimize all: a GPU does without vocab-loss, ", 0), 0U) << all.err;
+    EXPECT_EQ(all.err.find("neap: --optimize all: a GPU does without "), 0U) << all.err;
+    EXPECT_NE(all.err.find("epilogue"), std::string::npos) << all.err;
     EXPECT_EQ(std::count(all.err.begin(), all.err.end(), '\n'), 2) << all.err;
     const Outcome adaptive = run_without_gpu(call);
     EXPECT_EQ(std::count(adaptive.err.begin(), adaptive.err.end(), '\n'), 1) << adaptive.err;
