@@ -32,6 +32,30 @@ TEST(DeviceFaults, NoMemoryEvenForAContext) {
 
 TEST(DeviceFaults, OtherTroubleIsNamed) { expect_no_device("FAKE_CUDA_INIT=999", "cudaGetDeviceCount failed"); }
 
+Outcome run_without_gpu(const std::string& call) {
+  return run_neap(call + " --device cuda",
+                  std::string("LD_LIBRARY_PATH=") + NEAP_FAKE_DRIVER + ":$LD_LIBRARY_PATH FAKE_CUDA_INIT=100");
+}
+
+// A pass that a GPU does not take is refused before there is a device, when it was asked for by its name.
+TEST(DeviceFaults, PassesThatAGpuDoesNotTake) {
+  for (const char* call : {"train mlp --steps 1", "plan mlp"}) {
+    const Outcome named = run_without_gpu(std::string(call) + " --optimize fuse,epilogue");
+    EXPECT_EQ(named.status, 2) << named.err;
+    EXPECT_EQ(named.err.find("neap: --optimize epilogue: not with --device cuda, which takes "), 0U) << named.err;
+    EXPECT_EQ(std::count(named.err.begin(), named.err.end(), '\n'), 1) << named.err;
+    const Outcome all = run_without_gpu(std::string(call) + " --optimize all");
+    EXPECT_EQ(all.status, 4) << all.err;
+    EXPECT_EQ(all.err.find("neap: --optimize all: a GPU does without "), 0U) << all.err;
+    EXPECT_NE(all.err.find("epilogue"), std::string::npos) << all.err;
+    EXPECT_EQ(std::count(all.err.begin(), all.err.end(), '\n'), 2) << all.err;
+    const Outcome adaptive = run_without_gpu(call);
+    EXPECT_EQ(std::count(adaptive.err.begin(), adaptive.err.end(), '\n'), 1) << adaptive.err;
+  }
+  EXPECT_EQ(run_without_gpu("infer mlp --optimize int8,epilogue").status, 2);
+  EXPECT_EQ(run_without_gpu("infer mlp --optimize int8").status, 4);
+}
+
 #endif
 
 Outcome trained(const std::string& flags) {

@@ -11,6 +11,7 @@
 #include "core/bytes.h"
 #include "device/cpu/bf16.h"
 #include "neap/error.h"
+#include "optimize/optimization.h"
 #include "train/schedule.h"
 
 namespace neap {
@@ -249,6 +250,9 @@ void TrainFlags::finish() {
   if (options.compute == "bf16" && options.device == "cpu" && !has_bf16_products()) {
     fmt::print(stderr,
                "neap: bf16 products are emulated on this CPU (it has no AVX512_BF16): right, but slower than f32\n");
+  }
+  if (options.device == "cuda" && options.optimize == "all") {
+    fmt::print(stderr, "neap: --optimize all: a GPU does without {}\n", not_for_cuda(options.optimize));
   }
 }
 

@@ -26,9 +26,13 @@ namespace {
 constexpr std::array kAll = {kTiledVocabLoss, kTiedUpdate,  kInt8Products, kSparseLayers, kLayout,   kFeedForwardAgain,
                              kFeedForward,    kProductRows, kNormRows,     kNormGradient, kConvRows, kFusedElementwise};
 
+void append(std::string& names, std::string_view name) {
+  names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+}
+
 std::string names() {
   std::string out;
-  for (const Optimization& each : kAll) out += fmt::format("{}{}", out.empty() ? "" : ", ", each.name);
+  for (const Optimization& each : kAll) append(out, each.name);
   return out;
 }
 
@@ -81,6 +85,25 @@ void refuse_for_training(std::span<const Optimization* const> chosen) {
     if (each->not_for_training.empty()) continue;
     throw UserError(fmt::format("--optimize {} is for inference (neap infer): {}", each->name, each->not_for_training));
   }
+}
+
+std::string not_for_cuda(std::string_view text) {
+  const std::vector<const Optimization*> taken = chosen_optimizations(text, true);
+  std::string out;
+  for (const Optimization* each : chosen_optimizations(text)) {
+    if (std::ranges::find(taken, each) == taken.end()) append(out, each->name);
+  }
+  return out;
+}
+
+void refuse_for_cuda(std::string_view text) {
+  const std::string refused = text == "adaptive" || text == "all" ? "" : not_for_cuda(text);
+  if (refused.empty()) return;
+  std::string taken;
+  for (const Optimization& each : kAll) {
+    if (each.on_cuda != OnCuda::kNo) append(taken, each.name);
+  }
+  throw UserError(fmt::format("--optimize {}: not with --device cuda, which takes {}", refused, taken));
 }
 
 Graph optimize(Graph graph, std::span<const Optimization* const> chosen) {

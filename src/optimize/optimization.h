@@ -50,6 +50,11 @@ std::vector<const Optimization*> chosen_optimizations(std::string_view text, boo
 // UserError when one of them is for inference alone.
 void refuse_for_training(std::span<const Optimization* const> chosen);
 
+// Of what `text` chooses, the names of those that a GPU does not take, with commas between.
+std::string not_for_cuda(std::string_view text);
+// UserError when `text` names one of them; "adaptive" and "all" are what there is.
+void refuse_for_cuda(std::string_view text);
+
 Graph optimize(Graph graph, std::span<const Optimization* const> chosen);
 
 }  // namespace neap

@@ -59,5 +59,22 @@ TEST(Optimizations, SayWhatIsNotForTraining) {
   EXPECT_THROW(refuse_for_training(chosen_optimizations("fuse,int8")), UserError);
 }
 
+// What a GPU does not take is refused by name, and said of all.
+TEST(Optimizations, SayWhatIsNotForAGpu) {
+  EXPECT_NO_THROW(refuse_for_cuda("adaptive"));
+  EXPECT_NO_THROW(refuse_for_cuda("all"));
+  EXPECT_NO_THROW(refuse_for_cuda("off"));
+  EXPECT_NO_THROW(refuse_for_cuda("fuse"));
+  try {
+    refuse_for_cuda("norm,fuse,epilogue");
+    ADD_FAILURE();
+  } catch (const UserError& e) {
+    EXPECT_EQ(std::string(e.what()).find("--optimize epilogue, norm: not with --device cuda, which takes "), 0U);
+    EXPECT_NE(std::string(e.what()).find("fuse"), std::string::npos);
+  }
+  EXPECT_EQ(not_for_cuda("fuse"), "");
+  EXPECT_NE(not_for_cuda("all").find("epilogue"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace neap

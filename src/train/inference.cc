@@ -8,6 +8,7 @@
 #include "neap/error.h"
 #include "neap/infer.h"
 #include "optimize/once.h"
+#include "optimize/optimization.h"
 #include "train/batches.h"
 #include "train/budget.h"
 #include "train/checkpoint.h"
@@ -38,6 +39,7 @@ void check_inference(const TrainOptions& options) {
   if (!options.init.empty() && !options.checkpoint.empty()) {
     throw UserError("--init and --checkpoint contradict each other: weights come from one place");
   }
+  if (options.device == "cuda") refuse_for_cuda(options.optimize);
 }
 
 // On a GPU what is asked for: of itself it would compile fused programs, which one pass over the data may not pay back.

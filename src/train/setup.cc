@@ -9,6 +9,7 @@
 #include "graph/op.h"
 #include "neap/error.h"
 #include "observe/ceilings.h"
+#include "optimize/optimization.h"
 #include "train/budget.h"
 #include "train/data/sequences.h"
 #include "train/parts.h"
@@ -216,6 +217,7 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   if (options.buffers != "best" && options.buffers != "first-fit") {
     throw UserError(fmt::format("--buffers '{}': take best or first-fit", options.buffers));
   }
+  if (options.device == "cuda") refuse_for_cuda(options.optimize);
   Setup out;
   out.spec = make_spec(std::move(model), options);
   out.device = make_device(options);

@@ -84,7 +84,7 @@ TEST(Dft, ByPowersOfTwoGivesTheSame) {
 
 // Term by term, in shared memory and stage by stage; padded, cut, one side of it, along any axis.
 TEST(Dft, EveryKernelGivesTheSame) {
-  for (const std::int64_t length : {5, 32, 64, 100, 512, 513, 1024, 1500, 2048}) {
+  for (const std::int64_t length : {5, 32, 60, 64, 100, 512, 513, 1024, 1500, 2048}) {
     for (const std::int64_t parts : {1, 2}) {
       Attrs attrs{{"axis", 1}, {"length", length}, {"onesided", parts == 1 ? 1 : 0}};
       check_kernels({.op = "dft", .inputs = {{DType::kF32, {2, 90, 3, parts}}}, .attrs = attrs});
