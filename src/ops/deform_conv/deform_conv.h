@@ -17,8 +17,8 @@ struct DeformConv {
     const double left = floor(at_w);
     double sum = 0;
     for (int corner = 0; corner < 4; ++corner) {
-      const double i = top + corner / 2;
-      const double j = left + corner % 2;
+      const double i = corner < 2 ? top : top + 1;
+      const double j = corner % 2 == 0 ? left : left + 1;
       const bool inside = i >= 0 && i < static_cast<double>(s.h) && j >= 0 && j < static_cast<double>(s.w);
       if (!inside) continue;
       const double weight = (1 - fabs(at_h - i)) * (1 - fabs(at_w - j));
