@@ -147,7 +147,7 @@ struct Costs {
   std::vector<std::int64_t> workspace;
   std::vector<double> ms;
   CodecCosts codec;
-  double bytes_per_ms = 0;  // of memory, as times were guessed with it; 0: they are measured
+  double bytes_per_ms = 0;  // of memory: as times were guessed with it, then its ceiling; 0: nobody said
   bool first_fit = false;   // blocks are placed in turn where they first fit, without a search for a lower packing
 };
 double codec_ms(const CodecCosts& costs, Action action, precision::Level level, std::int64_t elements);

@@ -209,15 +209,48 @@ std::optional<AdaptivePolicy::Proposal> AdaptivePolicy::propose(const Recompute&
 }
 
 std::optional<Plan> AdaptivePolicy::within(const PlanningProblem& problem, std::int64_t budget) const {
-  std::vector<Plan> plans = candidates(problem, budget);
+  const std::lock_guard lock(mutex_);
+  std::vector<Plan> plans = best_of_each_kind(problem, budget);
   return plans.empty() ? std::nullopt : std::optional(std::move(plans.front()));
 }
+
+namespace {
 
 // A link that may be so much faster than it was is worth a race.
 constexpr double kLuck = 2;
 
+PlanningProblem with_luck(PlanningProblem p) {
+  p.link.write_bytes_per_ms *= kLuck;
+  p.link.read_bytes_per_ms *= kLuck;
+  return p;
+}
+
+// Where little leaves, or nothing any more, nobody learns that the link is faster than in the few steps that were
+// measured: what spills and would then be faster than `best`. None: nothing would.
+std::optional<Plan> spilling_rival(const PlanningProblem& problem, std::int64_t budget, const Plan& best) {
+  const PlanningProblem lucky = with_luck(problem);
+  const double ms = simulate(best, lucky.costs, lucky.link).ms;
+  std::optional<TimedPlan> rival;
+  if (best.slots.empty()) {
+    rival = joint_within(lucky, budget, ms, true);
+  } else {
+    rival = SpillSearch(without_choice(problem), store_all(problem.graph)).fastest(budget);
+    if (rival && simulate(rival->plan, lucky.costs, lucky.link).ms >= ms) rival.reset();
+  }
+  return rival ? std::optional(std::move(rival->plan)) : std::nullopt;
+}
+
+}  // namespace
+
 std::vector<Plan> AdaptivePolicy::candidates(const PlanningProblem& problem, std::int64_t budget) const {
   const std::lock_guard lock(mutex_);
+  std::vector<Plan> out = best_of_each_kind(problem, budget);
+  if (!may_spill_ || agent_.reward().memory > 0 || out.empty()) return out;
+  if (std::optional<Plan> rival = spilling_rival(problem, budget, out.front())) out.push_back(std::move(*rival));
+  return out;
+}
+
+std::vector<Plan> AdaptivePolicy::best_of_each_kind(const PlanningProblem& problem, std::int64_t budget) const {
   std::vector<Plan> out;
   if (std::optional<Plan> recomputes = recomputing(problem, budget)) out.push_back(std::move(*recomputes));
   if (!has_more(problem) || agent_.reward().memory > 0) return out;
@@ -225,12 +258,6 @@ std::vector<Plan> AdaptivePolicy::candidates(const PlanningProblem& problem, std
   if (std::optional<TimedPlan> both = joint_within(problem, budget, ms, may_spill_)) {
     run_.clear();
     out.insert(out.begin(), std::move(both->plan));
-  } else if (may_spill_ && !out.empty()) {
-    // Once nothing leaves any more, nobody learns that the link is faster than in the few steps that were measured.
-    PlanningProblem lucky = problem;
-    lucky.link.write_bytes_per_ms *= kLuck;
-    lucky.link.read_bytes_per_ms *= kLuck;
-    if (std::optional<TimedPlan> rival = joint_within(lucky, budget, ms, true)) out.push_back(std::move(rival->plan));
   }
   return out;
 }

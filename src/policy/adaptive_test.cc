@@ -153,6 +153,33 @@ TEST_F(Adaptive, ALinkThatMayBeFasterThanItWasIsWorthARace) {
   EXPECT_EQ(policy.candidates(p, budget).size(), 1U);  // hopeless
 }
 
+// Where little is spilled beside what is computed again, spilling alone is a rival as soon as a faster link would make
+// it the best.
+TEST_F(Adaptive, SpillingAloneIsWorthARaceWhereTheLinkDecides) {
+  const AdaptivePolicy policy({}, "", true);
+  const std::int64_t budget = share(0.5);
+  PlanningProblem p = problem();
+  int raced = 0;
+  for (double rate = 1e5; rate > 100; rate *= 0.7) {
+    p.link = {.write_bytes_per_ms = rate, .read_bytes_per_ms = rate};
+    const std::vector<Plan> plans = policy.candidates(p, budget);
+    ASSERT_FALSE(plans.empty());
+    if (plans.front().slots.empty()) break;
+    if (plans.size() < 3) continue;
+    ++raced;
+    const Plan& rival = plans.back();
+    EXPECT_LE(rival.peak_bytes, budget);
+    EXPECT_FALSE(validate(rival, program_.graph, program_.costs));
+    EXPECT_EQ(rival, *spill_policy().within(p, budget));
+    Link faster = p.link;
+    faster.write_bytes_per_ms *= 2;
+    faster.read_bytes_per_ms *= 2;
+    EXPECT_GE(simulate(rival, p.costs, p.link).ms, simulate(plans.front(), p.costs, p.link).ms);
+    EXPECT_LT(simulate(rival, p.costs, faster).ms, simulate(plans.front(), p.costs, faster).ms);
+  }
+  EXPECT_GT(raced, 0);
+}
+
 std::size_t encodings_of(const Plan& plan) {
   return static_cast<std::size_t>(
       std::ranges::count(plan.instructions, Action::kEncode, [](const Instruction& in) { return in.action; }));

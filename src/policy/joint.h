@@ -15,6 +15,7 @@ struct JointEffort {
   // Of what lies between the budget and keeping everything, in percent: recomputation fits the tensors into the budget
   // plus this much, and the other means make up for it.
   std::span<const int> shares;
+  int prices = 0;  // of the link, at which the joint program is asked, each between the two that came closest
 };
 extern const JointEffort kJointWhileRunning;
 extern const JointEffort kJointThorough;  // seconds

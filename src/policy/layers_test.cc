@@ -147,7 +147,7 @@ TEST(Recompute, AnOrderSaysWhatItKeeps) {
   const PlanningProblem problem = program.problem();
   const Recompute r(problem);
   const std::vector<Layer> layers = find_layers(r);
-  for (const Retention& retention : chain_retentions(r, layers)) {
+  for (const Retention& retention : LayerChain(r, layers).retentions()) {
     const std::vector<NodeId> order = decisions_of(r, retention).order;
     EXPECT_EQ(decisions_of(r, retention_of(r, order)).order, order);
   }

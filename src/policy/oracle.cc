@@ -78,7 +78,7 @@ std::vector<Candidate> OracleSearch::walks(std::int64_t budget) {
 }
 
 void OracleSearch::judge_starts(std::int64_t work) {
-  chain_ = chain_retentions(r_, layers_);
+  chain_ = LayerChain(r_, layers_).retentions();
   const auto steps = static_cast<std::int64_t>(r_.forward.size() + r_.backward.size());
   const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(work / steps, 8, 200));
   stride_ = std::max<std::size_t>(1, (chain_.size() + most - 1) / most);

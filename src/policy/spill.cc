@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kWorthwhile = 64 * kKiB;  // below this a transfer is all latency
 
 // How much may be on its way: the more, the fewer stalls and the less room.
-constexpr std::int64_t kFlights[] = {256 * kMiB, 64 * kMiB, 16 * kMiB, 0};
+constexpr std::int64_t kFlights[] = {256 * kMiB, 64 * kMiB, 16 * kMiB, 4 * kMiB, 0};
 
 Plan plan_of(const PlanningProblem& p, Decisions decisions) {
   decisions.levels = levels_of(p);
@@ -59,6 +59,15 @@ std::vector<bool> find_parts(const Graph& graph, const std::vector<Window>& view
 }
 
 }  // namespace
+
+std::vector<bool> find_spillable(const Graph& graph, const std::vector<Window>& views) {
+  std::vector<bool> out = find_parts(graph, views);
+  for (std::uint32_t i = 0; i < out.size(); ++i) {
+    const bool is_part = out[i];
+    out[i] = !is_part && can_spill(graph, views, {i}) && graph.at(TensorId{i}).type.bytes() >= kWorthwhile;
+  }
+  return out;
+}
 
 namespace {
 
@@ -113,14 +122,13 @@ std::vector<TensorId> every_wait_order(const Graph& graph, const Costs& costs, c
 
 std::vector<TensorId> spill_order(const Graph& graph, const Costs& costs, const Decisions& base) {
   const std::vector<Window> views = find_views(graph);
-  const std::vector<bool> is_part = find_parts(graph, views);
+  const std::vector<bool> is_spillable = find_spillable(graph, views);
   const Schedule schedule = make_schedule(graph, views, base, costs);
   const std::vector<Wait> waits = waits_of(graph, schedule);
   std::vector<std::pair<Tick, TensorId>> found;
   for (std::size_t i = 0; i < waits.size(); ++i) {
     const TensorId id = schedule.instances[i].root;
-    if (!waits[i].is_of_forward || waits[i].first_backward == 0 || is_part[id.index]) continue;
-    if (!can_spill(graph, views, id) || graph.at(id).type.bytes() < kWorthwhile) continue;
+    if (!waits[i].is_of_forward || waits[i].first_backward == 0 || !is_spillable[id.index]) continue;
     found.emplace_back(waits[i].first_backward - waits[i].last_forward, id);
   }
   return by_wait(std::move(found));
@@ -135,13 +143,15 @@ Decisions spill_first(Decisions base, const Graph& graph, const std::vector<Tens
   return base;
 }
 
-SpillSearch::SpillSearch(const PlanningProblem& problem, Decisions base)
+SpillSearch::SpillSearch(const PlanningProblem& problem, Decisions base, std::span<const TensorId> first)
     : p_(problem),
       base_(std::move(base)),
       views_(find_views(problem.graph)),
       order_(spill_order(problem.graph, problem.costs, base_)),
       every_order_(every_wait_order(problem.graph, problem.costs, base_)) {
   base_.levels = levels_of(problem);
+  const auto is_first = [&](TensorId id) { return std::ranges::find(first, id) != first.end(); };
+  for (std::vector<TensorId>* each : {&order_, &every_order_}) std::ranges::stable_partition(*each, is_first);
 }
 
 std::int64_t SpillSearch::stored_bytes(TensorId id) const {

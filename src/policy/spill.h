@@ -2,10 +2,14 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "policy/policy.h"
 
 namespace neap {
+
+// Per tensor: a spill can move it from forward to backward, and its bytes are worth a transfer.
+std::vector<bool> find_spillable(const Graph& graph, const std::vector<Window>& views);
 
 // Tensors that `base` keeps from forward to backward and that may leave, those with the longest wait first: what is
 // made early in forward is needed late in backward, and lies idle the longest.
@@ -23,7 +27,8 @@ struct TimedPlan {
 // One search for a plan that spills beside what `base` does.
 class SpillSearch {
  public:
-  SpillSearch(const PlanningProblem& problem, Decisions base);
+  // Of those that may leave `first` do so before the others.
+  SpillSearch(const PlanningProblem& problem, Decisions base, std::span<const TensorId> first = {});
 
   // The fastest within the budget. Plans whose step can be run again when spilled bytes are lost come first.
   std::optional<TimedPlan> fastest(std::int64_t budget) const;

@@ -39,6 +39,8 @@ class LifetimePredictor {
   virtual void predict(std::span<const AllocationEvent> step, std::span<Lifetime> out) = 0;
   // After it ran.
   virtual void observe(std::span<const AllocationEvent> step, std::span<const Tick> lifespans) = 0;
+  // That it takes itself, where that is worth counting.
+  virtual std::int64_t own_bytes() const { return 0; }
 };
 
 }  // namespace neap

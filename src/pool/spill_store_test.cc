@@ -198,7 +198,7 @@ TEST(SpillStore, AWriteThatIsInsistedOnFindsAnotherPlaceOrTime) {
 TEST(SpillStore, PatienceEnds) {
   const Pages data = pages(kMiB);
   SpillOptions options = with_fault("full:0");
-  options.patience_s = 0.05;
+  options.patience_s = 1;  // long enough for a busy machine to try several times
   const auto store = make_spill_store({kMiB}, options);
   store->begin_write(0, data.get());
   EXPECT_TRUE(lost_by([&] { store->insist(0); }).is_write);

@@ -85,7 +85,10 @@ Agent::Agent(std::vector<Strategy> library, const AgentOptions& options)
 
 Agent::~Agent() = default;
 
-std::int64_t Agent::bytes() const { return networks_->choosing.arena_bytes() + networks_->learning.arena_bytes(); }
+std::int64_t Agent::bytes() const {
+  return networks_->choosing.arena_bytes() + networks_->learning.arena_bytes() +
+         static_cast<std::int64_t>(replay_.capacity() * sizeof(Sample));
+}
 
 int Agent::by_table(const State& state) const {
   const Strategy wanted = state.is_compute_bound ? Strategy::kCompute : Strategy::kMemory;

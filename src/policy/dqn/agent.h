@@ -64,7 +64,7 @@ class Agent {
   void learn();
 
   std::size_t remembered() const { return replay_.size(); }
-  std::int64_t bytes() const;  // of its networks
+  std::int64_t bytes() const;  // of its networks, and of what it remembers
 
  private:
   struct Sample {

@@ -94,4 +94,12 @@ void SiteHistory::learn(std::span<const AllocationEvent> step, std::span<const T
   }
 }
 
+std::int64_t SiteHistory::bytes() const {
+  std::size_t out = 0;
+  for (const auto& [site, places] : sites_) {
+    out += sizeof(Site) + (places.from_start.size() + places.from_end.size()) * sizeof(Place);
+  }
+  return static_cast<std::int64_t>(out);
+}
+
 }  // namespace neap

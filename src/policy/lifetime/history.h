@@ -45,6 +45,7 @@ class SiteHistory {
  public:
   Estimates estimates(const AllocationEvent& event, Turn turn) const;
   void learn(std::span<const AllocationEvent> step, std::span<const Tick> lifespans);
+  std::int64_t bytes() const;
 
  private:
   // Least squares with weights that fade, so that what changed is forgotten.

@@ -83,6 +83,10 @@ class LstmPredictor::Inside {
     return out;
   }
 
+  std::int64_t bytes() const {
+    return report_.arena_bytes + report_.window_bytes + bytes_of(weights_) + history_.bytes();
+  }
+
  private:
   Sequence sequence_for(std::span<const AllocationEvent> step) const {
     Sequence sequence = sequence_of(step, &history_);
@@ -187,6 +191,7 @@ void LstmPredictor::study(std::span<const RecordedStep> recording) {
 }
 
 void LstmPredictor::wait() { inside_->wait(); }
+std::int64_t LstmPredictor::own_bytes() const { return inside_->bytes(); }
 LifetimeReport LstmPredictor::report() const { return inside_->report(); }
 
 std::unique_ptr<LifetimePredictor> make_lifetime_predictor(std::string_view name, std::uint64_t seed) {

@@ -49,6 +49,9 @@ class LstmPredictor final : public LifetimePredictor {
   // Counts towards the quality if predict() was asked about this very step before.
   void observe(std::span<const AllocationEvent> step, std::span<const Tick> lifespans) override;
 
+  // Of its networks, the remembered steps and what it knows of each site.
+  std::int64_t own_bytes() const override;
+
   // Learns from recorded executions before a run begins; by the same test as later.
   void study(std::span<const RecordedStep> recording);
 

@@ -17,6 +17,12 @@
 
 namespace neap {
 
+std::int64_t bytes_of(const NetworkWeights& weights) {
+  std::int64_t out = 0;
+  for (const auto& [name, values] : weights) out += static_cast<std::int64_t>(values.size() * sizeof(float));
+  return out;
+}
+
 struct Network::Inside {
   Inside(Graph graph, std::uint64_t seed) : device(make_cpu_device(0)) {
     program = prepare(std::move(graph), *device, true);

@@ -18,6 +18,7 @@ namespace neap {
 
 // Parameters by name. Graphs for other batches or without backward have the same.
 using NetworkWeights = std::map<std::string, std::vector<float>>;
+std::int64_t bytes_of(const NetworkWeights& weights);
 
 class Network {
  public:

@@ -167,7 +167,7 @@ void ActorCritic::load(const NetworkWeights& weights) {
 }
 
 std::int64_t ActorCritic::bytes() const {
-  return acting_.arena_bytes() + (learning_ != nullptr ? learning_->arena_bytes() : 0);
+  return acting_.arena_bytes() + (learning_ != nullptr ? learning_->arena_bytes() : 0) + bytes_of(weights_);
 }
 
 }  // namespace neap::ppo

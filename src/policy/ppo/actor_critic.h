@@ -56,7 +56,7 @@ class ActorCritic {
 
   const NetworkWeights& weights() const { return weights_; }
   void load(const NetworkWeights& weights);  // UserError when names, sizes or numbers are not those of such a network
-  std::int64_t bytes() const;                // of its arenas
+  std::int64_t bytes() const;                // of its arenas and weights
 
   static constexpr std::int64_t kBatch = 64;
 

@@ -10,8 +10,6 @@
 namespace neap::ppo {
 namespace {
 
-constexpr std::size_t kMostMoments = 1024;
-
 std::size_t count_true(const std::vector<bool>& flags) {
   return static_cast<std::size_t>(std::count(flags.begin(), flags.end(), true));
 }
@@ -43,6 +41,18 @@ Moment& Agent::Moments::next() {
   return slots[count++];
 }
 
+std::int64_t Agent::Moments::bytes() const {
+  std::size_t out = slots.size() * sizeof(Moment);
+  for (const Moment& m : slots) out += m.rows.capacity() * sizeof(Row) + m.allowed.capacity() / 8;
+  return static_cast<std::int64_t>(out);
+}
+
+std::int64_t Agent::bytes() const {
+  std::int64_t out = network_.bytes() + memory_.bytes();
+  for (const Layer& layer : layers_) out += layer.moments.bytes();
+  return out;
+}
+
 Agent::Layer& Agent::at(std::size_t layer) {
   if (layer >= layers_.size()) layers_.resize(layer + 1);
   return layers_[layer];
@@ -56,7 +66,7 @@ void Agent::reserve(std::size_t layers, std::size_t choices) {
   for (Layer& l : layers_) {
     if (l.moments.slots.size() < choices) l.moments.slots.resize(choices, blank);
   }
-  if (memory_.slots.size() < kMostMoments) memory_.slots.resize(kMostMoments, blank);
+  if (memory_.slots.size() < options_.most_moments) memory_.slots.resize(options_.most_moments, blank);
   limits_.reserve(actions_.size());
   certain_.reserve(actions_.size());
   standing_.resize(actions_.size());
@@ -208,7 +218,7 @@ void Agent::end_sequence(std::size_t layer, std::span<const double> rewards) {
   }
   for (const Moment& m : moments) {
     // Where the policy had only one action there is nothing to learn.
-    if (count_true(m.allowed) > 1 && memory_.count < kMostMoments) memory_.next() = m;
+    if (count_true(m.allowed) > 1 && memory_.count < options_.most_moments) memory_.next() = m;
   }
   at(layer).moments.count = 0;
 }

@@ -19,6 +19,7 @@ struct AgentOptions {
   double discount = 0.9;  // of rewards, from chunk to chunk
   double trace = 0.9;     // lambda of the advantages
   std::uint64_t seed = 0;
+  std::size_t most_moments = 1024;  // that a lesson is about; what comes after them is not remembered
 };
 // UserError for nonsense.
 void check(const AgentOptions& options);
@@ -54,7 +55,7 @@ class Agent {
   std::size_t best(std::size_t current, const LayerState& state);
 
   ActorCritic& network() { return network_; }
-  std::int64_t bytes() const { return network_.bytes(); }
+  std::int64_t bytes() const;  // of its network, and of what it remembers
 
  private:
   // Moments whose memory stays when they are forgotten.
@@ -63,6 +64,7 @@ class Agent {
     std::size_t count = 0;
     Moment& next();
     std::span<Moment> all() { return {slots.data(), count}; }
+    std::int64_t bytes() const;
   };
   struct Layer {
     int since_switch = 1 << 20;

@@ -26,6 +26,9 @@ class Times {
   void tell(LayerState& state) const;
   // The least of all, 0 when there is none.
   double best_us() const;
+  std::int64_t bytes() const {
+    return static_cast<std::int64_t>(of_.size() * sizeof(Of) + places_.size() * sizeof(double));
+  }
 
  private:
   static constexpr int kKept = 3;       // sequences
