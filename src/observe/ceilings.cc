@@ -87,4 +87,8 @@ const Ceilings& measure_ceilings() {
   return ceilings;
 }
 
+const Ceilings& ceilings_of(DeviceKind kind) {
+  return kind == DeviceKind::kCuda && cuda_ceilings != nullptr ? cuda_ceilings() : measure_ceilings();
+}
+
 }  // namespace neap

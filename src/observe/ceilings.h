@@ -1,9 +1,11 @@
-// What this machine can do at best, measured once: the roof of the roofline.
+// What this machine can do at best: the roof of the roofline.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "device/device.h"
 
 namespace neap {
 
@@ -21,5 +23,11 @@ struct Ceilings {
 
 // Takes about 80 ms the first time, nothing after that.
 const Ceilings& measure_ceilings();
+
+// Of the GPU, as its clocks and widths have it: to measure would take memory beside the arena. Null in a program
+// without CUDA.
+[[gnu::weak]] const Ceilings& cuda_ceilings();
+
+const Ceilings& ceilings_of(DeviceKind kind);
 
 }  // namespace neap

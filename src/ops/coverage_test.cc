@@ -5,7 +5,7 @@
 #include <string>
 
 #include "graph/op.h"
-#include "ops/kernel.h"
+#include "ops/has_kernel.h"
 
 namespace neap {
 namespace {
@@ -17,16 +17,9 @@ const std::set<std::string> kOnCpuAlone = {"pack_linear",       "linear_packed",
                                            "feed_forward_rows", "feed_forward_again_rows", "norm_rows",
                                            "conv_rows"};
 
-bool is_on_cuda(const OpDef& op) {
-  for (std::size_t k = 0; k < op.kernel_count; ++k) {
-    if (op.kernels[k].device == DeviceKind::kCuda) return true;
-  }
-  return false;
-}
-
 TEST(Coverage, OpsWithoutAKernelOnCudaAreListed) {
   for (const OpDef* op : all_ops()) {
-    EXPECT_NE(is_on_cuda(*op), kOnCpuAlone.contains(std::string(op->name))) << op->name;
+    EXPECT_NE(has_kernel(*op, DeviceKind::kCuda), kOnCpuAlone.contains(std::string(op->name))) << op->name;
   }
 }
 

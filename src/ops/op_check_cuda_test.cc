@@ -1,5 +1,7 @@
 // Runs a node's CUDA kernels for the harness: each twice (the bits must be the same), in place wherever the op allows
 // it, and without each output that may be left out. Outputs and workspace hold NaN before, each in memory of its own.
+#include "ops/op_check_cuda.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include "device/cuda/cuda.h"
 #include "graph/op.h"
 #include "ops/convert_kernel.h"
-#include "ops/op_check.h"
 
 namespace neap {
 namespace {
@@ -117,6 +118,17 @@ void check_node_on_cuda(const NodeCase& c) {
     auto* kernel = std::get_if<std::unique_ptr<Kernel>>(&prepared);
     if (kernel != nullptr) check_kernel(c, **kernel, fmt::format("{} by {}", c.what, entry.name));
   }
+}
+
+std::vector<HostTensor> run_node_on_cuda(const OpCall& call, const std::vector<const HostTensor*>& inputs) {
+  for (std::size_t k = 0; k < call.op->kernel_count; ++k) {
+    const KernelEntry& entry = call.op->kernels[k];
+    if (entry.device != DeviceKind::kCuda || entry.prepare == nullptr) continue;
+    Prepared prepared = entry.prepare(call);
+    auto* kernel = std::get_if<std::unique_ptr<Kernel>>(&prepared);
+    if (kernel != nullptr) return run({.call = call, .inputs = inputs}, **kernel, {});
+  }
+  return {};
 }
 
 }  // namespace neap

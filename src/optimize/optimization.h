@@ -31,13 +31,16 @@ struct Optimization {
   bool is_bitwise = false;  // every result keeps its bits
   double tolerance = 0;     // else: ||error|| / ||gradient|| of each parameter that it may cause
   OnCuda on_cuda = OnCuda::kNo;
-  bool is_lossy = false;    // results change by more than rounding: "adaptive" and "all" leave it out
-  bool is_by_name = false;  // costs time for bytes: "adaptive" and "all" leave it out, too
-  bool is_settled = false;  // not for the clock to choose: it saves bytes, and updates read something else with it
+  bool rounds_on_cuda = false;  // on a GPU results differ in rounding all the same
+  bool is_lossy = false;        // results change by more than rounding: "adaptive" and "all" leave it out
+  bool is_by_name = false;      // costs time for bytes: "adaptive" and "all" leave it out, too
+  bool is_settled = false;      // not for the clock to choose: it saves bytes, and updates read something else with it
   // Not empty: it works on graphs of forward alone, and training refuses it with these words.
   std::string_view not_for_training = {};
   // The graph after it, or the same graph where there is nothing to do.
   Graph (*apply)(const Graph& graph, const Where& where) = nullptr;
+
+  bool keeps_bits(bool is_cuda) const { return is_bitwise && !(is_cuda && rounds_on_cuda); }
 };
 
 // In the order in which they are applied.

@@ -2,11 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <set>
 
 #include "neap/error.h"
-#include "ops/kernel.h"
+#include "ops/has_kernel.h"
 
 namespace neap {
 namespace {
@@ -26,15 +25,9 @@ TEST(Optimizations, AreChosenByName) {
   }
 }
 
-bool has_cuda_kernel(std::string_view name) {
-  const OpDef& op = op_named(name);
-  return std::any_of(op.kernels, op.kernels + op.kernel_count,
-                     [](const KernelEntry& each) { return each.device == DeviceKind::kCuda; });
-}
-
 TEST(Optimizations, OnAGpuMakeWhatHasKernelsThere) {
   for (const Optimization& each : optimizations()) {
-    EXPECT_TRUE(each.on_cuda == OnCuda::kNo || has_cuda_kernel(each.makes)) << each.name;
+    EXPECT_TRUE(each.on_cuda == OnCuda::kNo || has_kernel(op_named(each.makes), DeviceKind::kCuda)) << each.name;
     EXPECT_EQ(chosen_optimizations(each.name, true).size(), each.on_cuda == OnCuda::kNo ? 0U : 1U) << each.name;
   }
   const auto names = [](std::string_view text) {
@@ -42,8 +35,15 @@ TEST(Optimizations, OnAGpuMakeWhatHasKernelsThere) {
     for (const Optimization* each : chosen_optimizations(text, true)) out.insert(each->name);
     return out;
   };
-  EXPECT_EQ(names("adaptive"), (std::set<std::string_view>{"fuse", "sparse"}));
+  EXPECT_EQ(names("adaptive"), (std::set<std::string_view>{"fuse", "sparse", "vocab-loss"}));
   EXPECT_EQ(names("vocab-loss,tied-update,layout"), (std::set<std::string_view>{"vocab-loss", "tied-update"}));
+}
+
+TEST(Optimizations, SayWhereTheyKeepBits) {
+  for (const Optimization& each : optimizations()) {
+    EXPECT_EQ(each.keeps_bits(false), each.is_bitwise) << each.name;
+    EXPECT_EQ(each.keeps_bits(true), each.is_bitwise && each.name != "tied-update") << each.name;
+  }
 }
 
 TEST(Optimizations, RefuseWhatContradictsOrDoesNotExist) {

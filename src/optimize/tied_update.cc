@@ -7,6 +7,7 @@
 
 #include "core/bytes.h"
 #include "graph/op.h"
+#include "ops/product_math.h"
 #include "ops/vocab_loss/vocab_loss.h"
 #include "optimize/rewrite.h"
 
@@ -128,14 +129,14 @@ std::vector<Slice> slices_of(const Graph& graph, const TiedUpdate& found, Rewrit
   std::vector<Slice> out;
   for (std::int64_t first = 0; first < classes; first += step) {
     out.push_back({.gradient = rewrite.fresh(), .first = first});
-    rewrite.put(maker,
-                {.op = &op_named("vocab_weight"),
-                 .name = fmt::format("{}.weight{}", loss.name, out.size()),
-                 .layer = loss.layer,
-                 .inputs = {loss.inputs[0], logits},
-                 .attrs = {{"first", first}, {"count", std::min(step, classes - first)}},
-                 .phase = loss.phase},
-                {out.back().gradient});
+    Node weight{.op = &op_named("vocab_weight"),
+                .name = fmt::format("{}.weight{}", loss.name, out.size()),
+                .layer = loss.layer,
+                .inputs = {loss.inputs[0], logits},
+                .attrs = {{"first", first}, {"count", std::min(step, classes - first)}},
+                .phase = loss.phase};
+    ops::carry_math(loss.attrs, weight.attrs);
+    rewrite.put(maker, std::move(weight), {out.back().gradient});
   }
   return out;
 }

@@ -18,6 +18,7 @@ inline constexpr Optimization kTiedUpdate = {
     .strategy = Strategy::kMemory,
     .is_bitwise = true,
     .on_cuda = OnCuda::kByName,
+    .rounds_on_cuda = true,
     .is_settled = true,
     .apply = split_tied_updates};
 

@@ -5,6 +5,7 @@
 
 #include "core/bytes.h"
 #include "graph/op.h"
+#include "ops/product_math.h"
 #include "optimize/rewrite.h"
 
 namespace neap {
@@ -81,6 +82,7 @@ void replace(const Graph& graph, const Loss& loss, Rewrite& rewrite) {
             .inputs = {linear.inputs[0], linear.inputs[1], bias, entropy.inputs[1]},
             .attrs = entropy.attrs,
             .phase = Phase::kBackward};
+  ops::carry_math(linear.attrs, node.attrs);
   rewrite.put(loss.gradient, std::move(node),
               {entropy.outputs[0], graph.at(loss.input).outputs[0], weight.outputs[0], weight.outputs[1]});
   for (const NodeId id : {loss.linear, loss.entropy, loss.one, loss.gradient, loss.weight, loss.input}) {

@@ -14,7 +14,7 @@ inline constexpr Optimization kTiledVocabLoss = {.name = "vocab-loss",
                                                  .strategy = Strategy::kMemory,
                                                  .is_bitwise = false,
                                                  .tolerance = 1e-5,
-                                                 .on_cuda = OnCuda::kByName,
+                                                 .on_cuda = OnCuda::kYes,
                                                  .apply = tile_vocab_loss};
 
 }  // namespace neap

@@ -27,6 +27,7 @@ struct ChunkShape {
   std::int64_t start = 0;   // the chunk's first step in the sequence: what lengths are compared with
   std::int64_t most = 0;    // steps that a piece may have, for which workspace is booked; 0: all
   bool keeps_gates = true;  // for backward
+  bool is_tf32 = false;     // on a GPU, products of f32 (ops/product_math.h)
   bool is_bf16 = false;     // x, w_ih and w_hh are, and what meets them is rounded; the batch is even
 
   std::int64_t longest() const { return most > 0 && most < steps ? most : steps; }

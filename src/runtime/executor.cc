@@ -8,6 +8,7 @@
 #include "core/bytes.h"
 #include "graph/op.h"
 #include "neap/error.h"
+#include "runtime/host_view.h"
 
 namespace neap {
 
@@ -132,33 +133,12 @@ void Executor::launch(const Launch& l) {
   if (!watched_.empty()) look(l);
 }
 
-namespace {
-
-// Floats of the device on the host: in place where the host can read them.
-class HostFloats {
- public:
-  HostFloats(Device& device, const std::byte* at, std::int64_t elements, bool is_host_memory) {
-    data_ = reinterpret_cast<const float*>(at);
-    if (is_host_memory) return;
-    copy_.resize(static_cast<std::size_t>(elements));
-    device.read(copy_.data(), at, elements * 4);
-    data_ = copy_.data();
-  }
-  const float* data() const { return data_; }
-
- private:
-  const float* data_ = nullptr;
-  std::vector<float> copy_;
-};
-
-}  // namespace
-
 void Executor::judge_trial(const Launch& l) {
   const Trial& t = *trial_;
-  const HostFloats output(device_, l.outputs[t.watched], t.watched_elements, is_host_memory_);
-  const HostFloats disturbed(device_, base_ + t.outputs[t.watched], t.is_disturbed ? t.watched_elements : 0,
-                             is_host_memory_);
-  trial_result_ = judge(t, disturbed.data(), output.data());
+  const HostView output(device_, l.outputs[t.watched], t.watched_elements * 4, is_host_memory_);
+  const HostView disturbed(device_, base_ + t.outputs[t.watched], t.is_disturbed ? t.watched_elements * 4 : 0,
+                           is_host_memory_);
+  trial_result_ = judge(t, disturbed.floats(), output.floats());
   trial_.reset();
 }
 
@@ -170,12 +150,12 @@ void Executor::try_out(const Launch& l) {
   for (std::size_t o = 0; o < outputs.size(); ++o) {
     if (outputs[o] != nullptr) outputs[o] = base_ + t.outputs[o];
   }
-  const HostFloats tensor(device_, l.inputs[t.input], t.elements, is_host_memory_);
+  const HostView tensor(device_, l.inputs[t.input], t.elements * 4, is_host_memory_);
   if (is_host_memory_) {
-    disturb(tensor.data(), t.elements, key_.step, reinterpret_cast<float*>(base_ + t.copy));
+    disturb(tensor.floats(), t.elements, key_.step, reinterpret_cast<float*>(base_ + t.copy));
   } else {
     std::vector<float> noisy(static_cast<std::size_t>(t.elements));
-    disturb(tensor.data(), t.elements, key_.step, noisy.data());
+    disturb(tensor.floats(), t.elements, key_.step, noisy.data());
     device_.write(base_ + t.copy, noisy.data(), t.elements * 4);
   }
   l.kernel->launch({.inputs = inputs, .outputs = outputs, .workspace = l.workspace}, device_.stream());
@@ -226,8 +206,8 @@ void Executor::look(const Launch& l) {
     Watched& w = watched_[next_watched_];
     if (w.launch != done_ || l.outputs[w.output] == nullptr) continue;
     const std::int64_t elements = program_.graph.at(w.tensor).type.elements();
-    const HostFloats values(device_, l.outputs[w.output], elements, is_host_memory_);
-    w.statistics = precision::statistics_of(values.data(), elements);
+    const HostView values(device_, l.outputs[w.output], elements * 4, is_host_memory_);
+    w.statistics = precision::statistics_of(values.floats(), elements);
   }
 }
 

@@ -159,6 +159,7 @@ class Executor {
   void judge_trial(const Launch& launch);
   void try_out(const Launch& launch);
   bool changes_state(const Launch& launch) const;
+  void note(const TensorType& type, const std::byte* at, bool has_sums, Rehearsed& out) const;
   Rehearsed noted(const Launch& launch, bool has_sums) const;
   void note_results(bool has_sums, std::vector<Rehearsed>& out) const;
   void launch_without_change(const Launch& launch);

@@ -3,6 +3,7 @@
 #include "graph/op.h"
 #include "neap/error.h"
 #include "runtime/executor.h"
+#include "runtime/host_view.h"
 
 namespace neap {
 namespace {
@@ -23,6 +24,11 @@ bool Executor::changes_state(const Launch& l) const {
   return is_call(l.action) && program_.graph.at(l.node).op->side_effects();
 }
 
+void Executor::note(const TensorType& type, const std::byte* at, bool has_sums, Rehearsed& out) const {
+  const HostView view(device_, at, type.bytes(), is_host_memory_);
+  out.add(view.data(), static_cast<std::size_t>(type.bytes()), type.dtype, has_sums);
+}
+
 // Everything that the call reads, the state apart.
 Rehearsed Executor::noted(const Launch& l, bool has_sums) const {
   const Graph& graph = program_.graph;
@@ -31,17 +37,15 @@ Rehearsed Executor::noted(const Launch& l, bool has_sums) const {
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (!node.inputs[i] || l.inputs[i] == nullptr || is_mutated(node, i)) continue;
     if (is_handed_on(graph, node.inputs[i])) continue;
-    const TensorType& type = graph.at(node.inputs[i]).type;
-    out.add(l.inputs[i], static_cast<std::size_t>(type.bytes()), type.dtype, has_sums);
+    note(graph.at(node.inputs[i]).type, l.inputs[i], has_sums, out);
   }
   return out;
 }
 
 void Executor::note_results(bool has_sums, std::vector<Rehearsed>& out) const {
   for (const auto& [name, id] : program_.graph.outputs) {
-    const TensorType& type = program_.graph.at(id).type;
     Rehearsed each{.name = name};
-    each.add(at(id), static_cast<std::size_t>(type.bytes()), type.dtype, has_sums);
+    note(program_.graph.at(id).type, at(id), has_sums, each);
     out.push_back(std::move(each));
   }
 }
@@ -54,15 +58,17 @@ void Executor::launch_without_change(const Launch& l) {
   std::vector<std::pair<std::byte*, std::vector<std::byte>>> before;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (!node.inputs[i] || l.inputs[i] == nullptr || !is_mutated(node, i)) continue;
-    const std::int64_t bytes = graph.at(node.inputs[i]).type.bytes();
-    before.emplace_back(base_ + (l.inputs[i] - base_), std::vector(l.inputs[i], l.inputs[i] + bytes));
+    std::vector<std::byte> bytes(static_cast<std::size_t>(graph.at(node.inputs[i]).type.bytes()));
+    device_.read(bytes.data(), l.inputs[i], static_cast<std::int64_t>(bytes.size()));
+    before.emplace_back(base_ + (l.inputs[i] - base_), std::move(bytes));
   }
   launch(l);
-  for (const auto& [at, bytes] : before) std::copy(bytes.begin(), bytes.end(), at);
+  device_.synchronise();
+  for (const auto& [at, bytes] : before) device_.write(at, bytes.data(), static_cast<std::int64_t>(bytes.size()));
 }
 
 std::vector<Rehearsed> Executor::rehearse(bool has_sums) {
-  require(is_host_memory_ && plan_.slots.empty(), "a rehearsal reads the arena and spills nothing");
+  require(base_ != nullptr && plan_.slots.empty(), "a rehearsal reads the arena and spills nothing");
   std::vector<Rehearsed> out;
   begin_step();
   for (; done_ < launches_.size(); ++done_) {
@@ -79,7 +85,7 @@ std::vector<Rehearsed> Executor::rehearse(bool has_sums) {
 }
 
 std::vector<Rehearsed> Executor::run_noted(bool has_sums) {
-  require(is_host_memory_, "what a step reads is noted where the host can read it");
+  require(base_ != nullptr, "what a step reads is noted where there is an arena");
   std::vector<Rehearsed> out;
   begin_step();
   for (; done_ < launches_.size(); ++done_) {

@@ -92,6 +92,7 @@ CudaArena::CudaArena(std::int64_t capacity) : capacity_(capacity), bytes_(capaci
 }
 
 CudaArena::~CudaArena() {
+  if (!chunks_.empty()) cudaDeviceSynchronize();  // calls may still be at work in it
   unmap_to(0);
   driver().free(start_, static_cast<std::size_t>(reserved_));
 }

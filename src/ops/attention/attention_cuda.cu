@@ -240,7 +240,8 @@ __global__ void __launch_bounds__(256) queries_kernel(const __grid_constant__ Ba
 
 using Shallow = AttentionTile<64, 64>;
 using Deep = AttentionTile<128, 32>;
-constexpr std::int64_t kDeepest = Deep::kDepth;
+using Deeper = AttentionTile<256, 16>;
+using Deepest = AttentionTile<512, 16>;  // 130 KiB of shared memory backward
 
 template <class Kernel>
 void allow_shared(Kernel kernel, int bytes) {
@@ -265,8 +266,18 @@ void run_forward(const Inputs& in, float* out, float* lse, cudaStream_t stream) 
 }
 
 template <class T>
+constexpr int kBackwardBytes = (4 * T::kMatrix + T::kScores) * static_cast<int>(sizeof(float));
+
+// Those of compute capability 8.6 and 8.9 have 99 KiB.
+bool card_has_shared(int bytes) {
+  int most = 0;
+  NEAP_CHECK_CUDA(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
+  return bytes <= most;
+}
+
+template <class T>
 void run_backward(const Backward& w, cudaStream_t stream) {
-  constexpr int kBytes = (4 * T::kMatrix + T::kScores) * static_cast<int>(sizeof(float));
+  constexpr int kBytes = kBackwardBytes<T>;
   static const bool is_allowed = (allow_shared(keys_kernel<T>, kBytes), allow_shared(queries_kernel<T>, kBytes), true);
   (void)is_allowed;
   const AttentionShape& s = w.in.s;
@@ -282,25 +293,42 @@ void run_backward(const Backward& w, cudaStream_t stream) {
   check_launch("attention_grad");
 }
 
+// By the smallest tile that holds the depth.
+void run_forward_of(const Inputs& in, float* out, float* lse, cudaStream_t stream) {
+  if (in.s.depth <= Shallow::kDepth) return run_forward<Shallow>(in, out, lse, stream);
+  if (in.s.depth <= Deep::kDepth) return run_forward<Deep>(in, out, lse, stream);
+  if (in.s.depth <= Deeper::kDepth) return run_forward<Deeper>(in, out, lse, stream);
+  run_forward<Deepest>(in, out, lse, stream);
+}
+
+void run_backward_of(const Backward& w, cudaStream_t stream) {
+  if (w.in.s.depth <= Shallow::kDepth) return run_backward<Shallow>(w, stream);
+  if (w.in.s.depth <= Deep::kDepth) return run_backward<Deep>(w, stream);
+  if (w.in.s.depth <= Deeper::kDepth) return run_backward<Deeper>(w, stream);
+  run_backward<Deepest>(w, stream);
+}
+
 }  // namespace
 
 Prepared attention_cuda(const OpCall& call) {
   const AttentionShape shape = attention_shape(call, kForwardInputs);
-  if (shape.depth > kDeepest) return Declined{"heads deeper than 128"};
+  if (shape.depth > Deepest::kDepth) return Declined{"heads deeper than 512"};
   return cuda_kernel([s = shape, packed = is_packed(call, kForwardInputs), key = call.attrs.integer("key", 0)](
                          const Buffers& b, cudaStream_t stream) {
     if (is_empty(s)) return;
     const auto heads = heads_of(b.in<float>(0), b.in<float>(1), b.in<float>(2), packed, s);
     const Inputs in{
         s, heads.q, heads.k, heads.v, b.in<void>(3), b.in<std::uint64_t>(4), static_cast<std::uint64_t>(key)};
-    s.depth <= Shallow::kDepth ? run_forward<Shallow>(in, b.out<float>(0), b.out<float>(1), stream)
-                               : run_forward<Deep>(in, b.out<float>(0), b.out<float>(1), stream);
+    run_forward_of(in, b.out<float>(0), b.out<float>(1), stream);
   });
 }
 
 Prepared attention_grad_cuda(const OpCall& call) {
   const AttentionShape shape = attention_shape(call, kBackwardInputs);
-  if (shape.depth > kDeepest) return Declined{"heads deeper than 128"};
+  if (shape.depth > Deepest::kDepth) return Declined{"heads deeper than 512"};
+  if (shape.depth > Deeper::kDepth && !card_has_shared(kBackwardBytes<Deepest>)) {
+    return Declined{"heads deeper than 256, and the card has too little shared memory"};
+  }
   const auto run = [s = shape, packed = is_packed(call, kBackwardInputs), key = call.attrs.integer("key", 0)](
                        const Buffers& b, cudaStream_t stream) {
     if (is_empty(s)) return;
@@ -316,7 +344,7 @@ Prepared attention_grad_cuda(const OpCall& call) {
         .dq = grads.q,
         .dk = grads.k,
         .dv = grads.v};
-    s.depth <= Shallow::kDepth ? run_backward<Shallow>(w, stream) : run_backward<Deep>(w, stream);
+    run_backward_of(w, stream);
   };
   return cuda_kernel(run, shape.batch * shape.heads * shape.queries * static_cast<std::int64_t>(sizeof(float)));
 }

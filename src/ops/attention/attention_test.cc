@@ -34,7 +34,7 @@ TEST(Attention, KernelsAgreeAndGradientHolds) {
 TEST(Attention, TilesOfEverySize) {
   for (const Attrs& attrs : {Attrs{}, kCausal}) {
     for (const std::int64_t time : {15, 16, 63, 64, 65, 130, 193}) {
-      for (const std::int64_t depth : {8, 64, 70}) {
+      for (const std::int64_t depth : {8, 64, 70, 130, 300}) {
         const OpCase c = {.op = "attention", .inputs = self(1, time, 2, depth), .attrs = attrs, .tolerance = 3e-5};
         check_kernels(c);
         check_kernels(with({.op = "attention_grad",

@@ -10,6 +10,7 @@
 #include "neap/error.h"
 #include "ops/conv/conv_windows.h"
 #include "ops/convert_kernel.h"
+#include "ops/product_math.h"
 
 namespace neap::ops {
 
@@ -48,7 +49,8 @@ ConvShape conv_shape(const Shape& x, const Shape& weight, const Shape& y, const 
           .ow = out.w,
           .o = y.size(-1),
           .groups = attrs.integer("groups", 1),
-          .window = window_of(attrs, kernel_of(weight))};
+          .window = window_of(attrs, kernel_of(weight)),
+          .tf32 = is_tf32(attrs)};
 }
 
 double ConvShape::flops() const {

@@ -16,6 +16,7 @@ struct ConvShape {
   Window window;
   DType type = DType::kF32;  // or bf16: then dw and db are f32 all the same
   DType bias_type = DType::kF32;
+  bool tf32 = false;  // of f32 on a GPU (ops/product_math.h)
 
   double flops() const;
 };

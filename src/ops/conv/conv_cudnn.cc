@@ -1,7 +1,10 @@
-// Convolutions by cuDNN, channels last, f32 without TF32, or bf16 with sums in f32. The algorithm is the first of the
-// library's own ranking that is deterministic and takes a bounded workspace; it is chosen by shape, never by timing.
+// Convolutions by cuDNN, channels last, of f32, of f32 by TF32, or of bf16 with sums in f32. The algorithm is the first
+// of the library's own ranking that is deterministic and takes a bounded workspace; it is chosen by shape, never by
+// timing.
 #include <cudnn.h>
 #include <fmt/format.h>
+
+#include <optional>
 
 #include "core/bytes.h"
 #include "neap/error.h"
@@ -50,9 +53,12 @@ struct Descriptors {
                                           number(k.w.stride), number(k.h.dilation), number(k.w.dilation),
                                           CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
           "cudnnSetConvolution2dDescriptor");
-    const cudnnMathType_t math = s.type == DType::kBF16 ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH;
-    check(cudnnSetConvolutionMathType(made, math), "cudnnSetConvolutionMathType");
+    set_math(s.type == DType::kBF16 || s.tf32 ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH);
     check(cudnnSetConvolutionGroupCount(made, number(s.groups)), "cudnnSetConvolutionGroupCount");
+  }
+
+  void set_math(cudnnMathType_t math) const {
+    check(cudnnSetConvolutionMathType(conv.get(), math), "cudnnSetConvolutionMathType");
   }
 
  private:
@@ -68,24 +74,41 @@ struct Descriptors {
   }
 };
 
+struct Choice {
+  int algorithm;
+  std::size_t workspace;
+  cudnnMathType_t math;  // that it was ranked with
+};
+
+// The library may rank what it was not asked for.
+bool is_allowed(cudnnMathType_t math, const ConvShape& s) {
+  if (s.type == DType::kBF16) return true;
+  return math == CUDNN_TENSOR_OP_MATH ? s.tf32 : math != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
+}
+
 template <class Perf>
-const Perf* first_usable(const Perf* found, int count, DType type) {
+std::optional<Choice> first_usable(const Perf* found, int count, const ConvShape& s) {
   for (int i = 0; i < count; ++i) {
     const bool fits = found[i].status == CUDNN_STATUS_SUCCESS && found[i].memory <= kMostWorkspace;
-    const bool is_exact = type == DType::kBF16 || found[i].mathType != CUDNN_TENSOR_OP_MATH;
-    if (fits && found[i].determinism == CUDNN_DETERMINISTIC && is_exact) return &found[i];
+    if (fits && found[i].determinism == CUDNN_DETERMINISTIC && is_allowed(found[i].mathType, s)) {
+      return Choice{found[i].algo, found[i].memory, found[i].mathType};
+    }
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 constexpr int kCandidates = 16;
 
 class CudnnConv : public Kernel {
  public:
-  CudnnConv(const ConvShape& s, int algorithm, std::size_t workspace)
-      : d_(s), algorithm_(algorithm), workspace_(workspace) {}
+  CudnnConv(const ConvShape& s, const Choice& choice)
+      : d_(s), algorithm_(choice.algorithm), workspace_(choice.workspace) {
+    if (!s.tf32) return;
+    d_.set_math(choice.math);
+    math_ = fmt::format(" math {}", static_cast<int>(choice.math));
+  }
   std::int64_t workspace_bytes() const override { return static_cast<std::int64_t>(workspace_); }
-  std::string numerics() const override { return fmt::format("algorithm {}", algorithm_); }
+  std::string numerics() const override { return fmt::format("algorithm {}{}", algorithm_, math_); }
 
  protected:
   static constexpr float kOne = 1;
@@ -93,12 +116,15 @@ class CudnnConv : public Kernel {
   Descriptors d_;
   int algorithm_;
   std::size_t workspace_;
+
+ private:
+  std::string math_;
 };
 
 class ForwardConv final : public CudnnConv {
  public:
-  ForwardConv(const ConvShape& s, bool bias, int algorithm, std::size_t workspace)
-      : CudnnConv(s, algorithm, workspace), rows_(s.n * s.oh * s.ow), channels_(s.o), bias_(bias) {}
+  ForwardConv(const ConvShape& s, bool bias, const Choice& choice)
+      : CudnnConv(s, choice), rows_(s.n * s.oh * s.ow), channels_(s.o), bias_(bias) {}
   void launch(const Buffers& b, Stream& stream) override {
     check(cudnnConvolutionForward(CudaContext::get().cudnn(), &kOne, d_.x.get(), b.inputs[0], d_.w.get(), b.inputs[1],
                                   d_.conv.get(), static_cast<cudnnConvolutionFwdAlgo_t>(algorithm_), b.workspace,
@@ -115,8 +141,8 @@ class ForwardConv final : public CudnnConv {
 // Of bf16 the library makes dw in bf16, too: behind its own workspace.
 class FilterConv : public CudnnConv {
  public:
-  FilterConv(const ConvShape& s, int algorithm, std::size_t workspace)
-      : CudnnConv(s, algorithm, workspace),
+  FilterConv(const ConvShape& s, const Choice& choice)
+      : CudnnConv(s, choice),
         elements_(s.o * s.window.h.kernel * s.window.w.kernel * (s.c / s.groups)),
         is_narrow_(s.type == DType::kBF16) {}
   std::int64_t workspace_bytes() const override {
@@ -141,8 +167,7 @@ class FilterConv : public CudnnConv {
 
 class WeightConv final : public FilterConv {
  public:
-  WeightConv(const ConvShape& s, int algorithm, std::size_t workspace)
-      : FilterConv(s, algorithm, workspace), columns_(s.n * s.oh * s.ow, s.o) {}
+  WeightConv(const ConvShape& s, const Choice& choice) : FilterConv(s, choice), columns_(s.n * s.oh * s.ow, s.o) {}
   std::int64_t workspace_bytes() const override {
     return is_narrow_ ? FilterConv::workspace_bytes() : std::max(FilterConv::workspace_bytes(), columns_.bytes(1));
   }
@@ -159,8 +184,7 @@ class WeightConv final : public FilterConv {
 
 class AddWeightConv final : public FilterConv {
  public:
-  AddWeightConv(const ConvShape& s, bool with_sum, int algorithm, std::size_t workspace)
-      : FilterConv(s, algorithm, workspace), with_sum_(with_sum) {}
+  AddWeightConv(const ConvShape& s, bool with_sum, const Choice& choice) : FilterConv(s, choice), with_sum_(with_sum) {}
   void launch(const Buffers& b, Stream& stream) override {
     if (is_narrow_) {
       return add_widened_cuda(b.in<float>(2), make(b, false), b.out<float>(0), elements_, handle_of(stream));
@@ -205,14 +229,14 @@ Prepared conv_forward_cudnn(const ConvShape& s, bool with_bias) {
   int count = 0;
   const cudnnStatus_t status = cudnnGetConvolutionForwardAlgorithm_v7(
       CudaContext::get().cudnn(), d.x.get(), d.w.get(), d.conv.get(), d.y.get(), kCandidates, &count, found);
-  const auto* chosen = status == CUDNN_STATUS_SUCCESS ? first_usable(found, count, s.type) : nullptr;
-  if (chosen == nullptr) return Declined{kNone};
-  return std::make_unique<ForwardConv>(s, with_bias, chosen->algo, chosen->memory);
+  const auto chosen = status == CUDNN_STATUS_SUCCESS ? first_usable(found, count, s) : std::nullopt;
+  if (!chosen) return Declined{kNone};
+  return std::make_unique<ForwardConv>(s, with_bias, *chosen);
 }
 
 namespace {
 
-// make(algorithm, workspace) with the one for the gradient of a weight.
+// make(choice) with the one for the gradient of a weight.
 template <class Make>
 Prepared with_weight_algorithm(const ConvShape& s, const Make& make) {
   if (const char* why = reason_against(s)) return Declined{why};
@@ -221,22 +245,20 @@ Prepared with_weight_algorithm(const ConvShape& s, const Make& make) {
   int count = 0;
   const cudnnStatus_t status = cudnnGetConvolutionBackwardFilterAlgorithm_v7(
       CudaContext::get().cudnn(), d.x.get(), d.y.get(), d.conv.get(), d.w.get(), kCandidates, &count, found);
-  const auto* chosen = status == CUDNN_STATUS_SUCCESS ? first_usable(found, count, s.type) : nullptr;
-  if (chosen == nullptr) return Declined{kNone};
-  return make(chosen->algo, chosen->memory);
+  const auto chosen = status == CUDNN_STATUS_SUCCESS ? first_usable(found, count, s) : std::nullopt;
+  if (!chosen) return Declined{kNone};
+  return make(*chosen);
 }
 
 }  // namespace
 
 Prepared conv_weight_cudnn(const ConvShape& s) {
-  return with_weight_algorithm(
-      s, [&](int algorithm, std::size_t workspace) { return std::make_unique<WeightConv>(s, algorithm, workspace); });
+  return with_weight_algorithm(s, [&](const Choice& choice) { return std::make_unique<WeightConv>(s, choice); });
 }
 
 Prepared conv_add_weight_cudnn(const ConvShape& s, bool with_sum) {
-  return with_weight_algorithm(s, [&](int algorithm, std::size_t workspace) {
-    return std::make_unique<AddWeightConv>(s, with_sum, algorithm, workspace);
-  });
+  return with_weight_algorithm(
+      s, [&](const Choice& choice) { return std::make_unique<AddWeightConv>(s, with_sum, choice); });
 }
 
 Prepared conv_data_cudnn(const ConvShape& s) {
@@ -246,9 +268,9 @@ Prepared conv_data_cudnn(const ConvShape& s) {
   int count = 0;
   const cudnnStatus_t status = cudnnGetConvolutionBackwardDataAlgorithm_v7(
       CudaContext::get().cudnn(), d.w.get(), d.y.get(), d.conv.get(), d.x.get(), kCandidates, &count, found);
-  const auto* chosen = status == CUDNN_STATUS_SUCCESS ? first_usable(found, count, s.type) : nullptr;
-  if (chosen == nullptr) return Declined{kNone};
-  return std::make_unique<DataConv>(s, chosen->algo, chosen->memory);
+  const auto chosen = status == CUDNN_STATUS_SUCCESS ? first_usable(found, count, s) : std::nullopt;
+  if (!chosen) return Declined{kNone};
+  return std::make_unique<DataConv>(s, *chosen);
 }
 
 }  // namespace neap::ops

@@ -29,7 +29,8 @@ CudaProductShape weight_shape(const ConvShape& s) {
           .k = rows,
           .a = dense_matrix(s.o, rows, true),
           .b = dense_matrix(rows, s.c, false),
-          .in = s.type};
+          .in = s.type,
+          .tf32 = s.tf32};
 }
 
 }  // namespace
@@ -44,7 +45,8 @@ Prepared conv_forward_product(const ConvShape& s, bool with_bias) {
                          .b = dense_matrix(s.c, s.o, true),
                          .bias = with_bias,
                          .in = s.type,
-                         .out = s.type});
+                         .out = s.type,
+                         .tf32 = s.tf32});
 }
 
 Prepared conv_weight_product(const ConvShape& s) {
@@ -68,7 +70,8 @@ Prepared conv_data_product(const ConvShape& s) {
                          .a = dense_matrix(rows_of(s), s.o, false),
                          .b = dense_matrix(s.o, s.c, false),
                          .in = s.type,
-                         .out = s.type});
+                         .out = s.type,
+                         .tf32 = s.tf32});
 }
 
 }  // namespace neap::ops

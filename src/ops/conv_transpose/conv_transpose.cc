@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "neap/error.h"
+#include "ops/product_math.h"
 
 namespace neap::ops {
 namespace {
@@ -67,6 +68,7 @@ Attrs conv_attrs(const Attrs& attrs, int axes) {
     if (attrs.has(name)) out.set(name, attrs.ints(name));
   }
   out.set("groups", attrs.integer("groups", 1));
+  carry_math(attrs, out);
   return out;
 }
 

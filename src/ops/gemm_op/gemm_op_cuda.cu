@@ -2,6 +2,7 @@
 #include "ops/cuda_kernel.h"
 #include "ops/gemm_op/gemm_op.h"
 #include "ops/matmul/product_cuda.h"
+#include "ops/product_math.h"
 
 namespace neap::ops {
 namespace {
@@ -38,7 +39,8 @@ Prepared gemm_cuda(const OpCall& call) {
                                                           .a = dense_matrix(g.m, g.k, g.trans_a),
                                                           .b = dense_matrix(g.k, g.n, g.trans_b),
                                                           .adds = g.has_c,
-                                                          .alpha = g.alpha});
+                                                          .alpha = g.alpha,
+                                                          .tf32 = is_tf32(call.attrs)});
 }
 
 }  // namespace neap::ops

@@ -1,5 +1,6 @@
 #include "ops/linear/linear.h"
 #include "ops/matmul/product_cuda.h"
+#include "ops/product_math.h"
 
 namespace neap::ops {
 namespace {
@@ -32,7 +33,8 @@ CudaProductShape weight_shape(const OpCall& call, const LinearShape& s) {
           .k = s.rows,
           .a = dense_matrix(m, s.rows, true),
           .b = dense_matrix(s.rows, n, false),
-          .in = call.in(0).dtype};
+          .in = call.in(0).dtype,
+          .tf32 = is_tf32(call.attrs)};
 }
 
 }  // namespace
@@ -49,7 +51,8 @@ Prepared linear_cuda(const OpCall& call) {
                          .b = dense_matrix(s.in, s.out, !s.transposed),
                          .bias = s.bias,
                          .in = type,
-                         .out = type});
+                         .out = type,
+                         .tf32 = is_tf32(call.attrs)});
 }
 
 Prepared linear_grad_cuda(const OpCall& call) {

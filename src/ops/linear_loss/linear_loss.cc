@@ -9,6 +9,7 @@
 #include "core/bytes.h"
 #include "ops/linear/linear.h"
 #include "ops/matmul/checks.h"
+#include "ops/product_math.h"
 
 namespace neap::ops {
 namespace {
@@ -57,7 +58,8 @@ LinearLossShape linear_loss_shape(const OpCall& call, std::int64_t element) {
   LinearLossShape s{.classes = class_rows(logits, call, at(LinearLossIn::kTargets)),
                     .in = w.size(1),
                     .bias = call.has(2),
-                    .mean = is_mean(call.attrs)};
+                    .mean = is_mean(call.attrs),
+                    .tf32 = is_tf32(call.attrs)};
   std::int64_t most = 64;
   while (2 * most <= kTileRows && 2 * most * s.classes.classes * element <= kTileBytes) most *= 2;
   s.tile = std::min(most, s.classes.rows);

@@ -16,6 +16,7 @@ struct LinearLossShape {
   bool bias = false;
   bool mean = true;
   std::int64_t tile = 0;  // rows whose logits exist at one time
+  bool tf32 = false;      // of f32 on a GPU (ops/product_math.h)
 };
 // Of a call with static shapes; `element` bytes a logit.
 LinearLossShape linear_loss_shape(const OpCall& call, std::int64_t element);

@@ -23,7 +23,8 @@ struct Products {
             .b = dense_matrix(s.in, s.classes.classes, true),
             .bias = s.bias,
             .in = type,
-            .out = type};
+            .out = type,
+            .tf32 = s.tf32};
   }
   static CudaProductShape backward(const LinearLossShape& s, std::int64_t rows, DType type) {
     return {.m = rows,
@@ -32,7 +33,8 @@ struct Products {
             .a = dense_matrix(rows, s.classes.classes, false),
             .b = dense_matrix(s.classes.classes, s.in, false),
             .in = type,
-            .out = type};
+            .out = type,
+            .tf32 = s.tf32};
   }
   static CudaProductShape of_weight(const LinearLossShape& s, std::int64_t rows, DType type, bool adds) {
     return {.m = s.classes.classes,
@@ -41,7 +43,8 @@ struct Products {
             .a = dense_matrix(s.classes.classes, rows, true),
             .b = dense_matrix(rows, s.in, false),
             .adds = adds,
-            .in = type};
+            .in = type,
+            .tf32 = s.tf32};
   }
   Products(const LinearLossShape& s, std::int64_t tile, DType type)
       : rows(tile),

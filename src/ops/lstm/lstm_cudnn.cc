@@ -1,5 +1,6 @@
-// An LSTM's chunk by cuDNN: f32 without TF32, one layer, forwards. Weights, workspace and what cuDNN calls its reserve
-// lie in the call's workspace. Nothing is kept: backward runs the same forward call again, which gives the same bits.
+// An LSTM's chunk by cuDNN: of f32 or of f32 by TF32, one layer, forwards. Weights, workspace and what cuDNN calls its
+// reserve lie in the call's workspace. Nothing is kept: backward runs the same forward call again, which gives the same
+// bits.
 #include <cudnn.h>
 #include <fmt/format.h>
 
@@ -55,8 +56,8 @@ class Lstm {
     check(cudnnSetDropoutDescriptor(dropout_.get(), handle_, 0, nullptr, 0, 0), "cudnnSetDropoutDescriptor");
     check(cudnnSetRNNDescriptor_v8(rnn_.get(), CUDNN_RNN_ALGO_STANDARD, CUDNN_LSTM, CUDNN_RNN_DOUBLE_BIAS,
                                    CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT, CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT,
-                                   CUDNN_FMA_MATH, number(s.input), number(s.hidden), number(s.hidden), 1,
-                                   dropout_.get(), CUDNN_RNN_PADDED_IO_ENABLED),
+                                   s.is_tf32 ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH, number(s.input), number(s.hidden),
+                                   number(s.hidden), 1, dropout_.get(), CUDNN_RNN_PADDED_IO_ENABLED),
           "cudnnSetRNNDescriptor_v8");
     x_ = rows(s.input);
     y_ = rows(s.hidden);

@@ -1,6 +1,7 @@
 #include "core/bytes.h"
 #include "ops/cuda_kernel.h"
 #include "ops/matmul/product_cuda.h"
+#include "ops/product_math.h"
 
 namespace neap::ops {
 namespace {
@@ -51,7 +52,8 @@ Prepared matmul_cuda(const OpCall& call) {
                                                        .a_step = inner.a_step,
                                                        .b_step = inner.b_step,
                                                        .in = type,
-                                                       .out = type});
+                                                       .out = type,
+                                                       .tf32 = is_tf32(call.attrs)});
 }
 
 }  // namespace neap::ops

@@ -84,7 +84,8 @@ struct CudaProduct::Call {
 
   explicit Call(const CudaProductShape& s) : shape(s) {
     cublasLtMatmulDesc_t made = nullptr;
-    check(cublas_lt().make_product(&made, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
+    const cublasComputeType_t compute = s.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    check(cublas_lt().make_product(&made, compute, CUDA_R_32F), "cublasLtMatmulDescCreate");
     product.reset(made);
     const bool b_plain = s.b.column == 1;
     const bool a_plain = s.a.column == 1;

@@ -1,7 +1,7 @@
-// Products by cuBLASLt: C = alpha op(A) op(B) [+ bias] [+ C], f32 without TF32, or bf16 with sums in f32. The algorithm
-// is a function of shape, card and library: the heuristic's first, or where another one of its choices was found to be
-// faster (product_choices.h), that one. A small C with long sums would keep only a few
-// multiprocessors busy: its sums are cut into parts by us, which are one batch of products, and then added up in order.
+// Products by cuBLASLt: C = alpha op(A) op(B) [+ bias] [+ C], of f32, of f32 by TF32, or of bf16 with sums in f32. The
+// algorithm is a function of shape, card and library: the heuristic's first, or where another one of its choices was
+// found to be faster (product_choices.h), that one. A small C with long sums would keep only a few multiprocessors
+// busy: its sums are cut into parts by us, which are one batch of products, and then added up in order.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -32,6 +32,7 @@ struct CudaProductShape {
   std::int64_t c_step = 0;                           // 0: behind each other
   DType in = DType::kF32;                            // of A and B: f32 or bf16
   DType out = DType::kF32;                           // of C and the bias; bf16 only with A and B of bf16
+  bool tf32 = false;                                 // A and B of f32 are rounded to TF32
   int choice = -1;                                   // which of the heuristic's; negative: the best known
 };
 

@@ -65,8 +65,8 @@ class CudaChunk final : public Kernel {
         is_narrow_(type == DType::kBF16),
         is_one_launch_(is_narrow_ && !s.is_masked && fits_one_launch(s)),
         columns_(s.weight_blocks() * s.hidden),
-        input_(by_weight(type, s.rows(), s.input, columns_, false)),
-        state_(by_weight(type, s.batch, s.hidden, columns_, s.kind != CellKind::kGru)) {
+        input_(by_weight({type, s.is_tf32}, s.rows(), s.input, columns_, false)),
+        state_(by_weight({type, s.is_tf32}, s.batch, s.hidden, columns_, s.kind != CellKind::kGru)) {
     product_at_ = pieces_.add(std::max(input_.workspace_bytes(), state_.workspace_bytes()));
     sums_at_ = pieces_.add(s.kind == CellKind::kTanh || s.kind == CellKind::kRelu ? 0 : s.rows() * columns_ * kFloat);
     by_state_at_ = pieces_.add(s.kind == CellKind::kGru ? s.batch * columns_ * kFloat : 0);
@@ -147,24 +147,26 @@ class CudaChunk final : public Kernel {
 };
 
 // d^T x over `rows` rows: the gradient of a weight.
-CudaProduct for_weight(DType type, std::int64_t rows, std::int64_t columns, std::int64_t width, bool adds) {
+CudaProduct for_weight(const ChunkFactors& of, std::int64_t rows, std::int64_t columns, std::int64_t width, bool adds) {
   return CudaProduct({.m = columns,
                       .n = width,
                       .k = rows,
                       .a = dense_matrix(columns, rows, true),
                       .b = dense_matrix(rows, width, false),
                       .adds = adds,
-                      .in = type});
+                      .in = of.type,
+                      .tf32 = of.tf32});
 }
 
 // d w for `rows` rows of the sums' gradients.
-CudaProduct through_weight(DType type, std::int64_t rows, std::int64_t columns, std::int64_t width) {
+CudaProduct through_weight(const ChunkFactors& of, std::int64_t rows, std::int64_t columns, std::int64_t width) {
   return CudaProduct({.m = rows,
                       .n = width,
                       .k = columns,
                       .a = dense_matrix(rows, columns, false),
                       .b = dense_matrix(columns, width, false),
-                      .in = type});
+                      .in = of.type,
+                      .tf32 = of.tf32});
 }
 
 class CudaChunkGrad final : public Kernel {
@@ -176,13 +178,14 @@ class CudaChunkGrad final : public Kernel {
         is_one_launch_(is_narrow_ && !s.is_masked && fits_one_launch(s)),
         columns_(s.weight_blocks() * s.hidden),
         bias_(s.rows(), columns_),
-        to_state_(through_weight(types.products, s.batch, columns_, s.hidden)),
-        to_input_(through_weight(types.products, s.rows(), columns_, s.input)),
-        dw_ih_(for_weight(types.products, s.rows(), columns_, s.input, types.adds_ih)),
-        dw_hh_first_(for_weight(types.products, s.batch, columns_, s.hidden, types.adds_hh || s.steps > 1)) {
+        to_state_(through_weight({types.products, s.is_tf32}, s.batch, columns_, s.hidden)),
+        to_input_(through_weight({types.products, s.is_tf32}, s.rows(), columns_, s.input)),
+        dw_ih_(for_weight({types.products, s.is_tf32}, s.rows(), columns_, s.input, types.adds_ih)),
+        dw_hh_first_(
+            for_weight({types.products, s.is_tf32}, s.batch, columns_, s.hidden, types.adds_hh || s.steps > 1)) {
     const std::int64_t others = s.is_masked ? s.rows() : s.rows() - s.batch;
-    if (others > 0) dw_hh_.emplace(for_weight(types.products, others, columns_, s.hidden, types.adds_hh));
-    if (!s.keeps_gates && s.gate_blocks() > 0) regate_.emplace(s, types.products);
+    if (others > 0) dw_hh_.emplace(for_weight({types.products, s.is_tf32}, others, columns_, s.hidden, types.adds_hh));
+    if (!s.keeps_gates && s.gate_blocks() > 0) regate_.emplace(s, ChunkFactors{types.products, s.is_tf32});
     std::int64_t most = is_narrow_ ? bf16_column_bytes(s.rows(), columns_) : bias_.bytes(1);
     for (const CudaProduct* p : {&to_state_, &to_input_, &dw_ih_, &dw_hh_first_, dw_hh_ ? &*dw_hh_ : &dw_ih_}) {
       most = std::max(most, p->workspace_bytes());

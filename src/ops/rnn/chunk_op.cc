@@ -9,6 +9,7 @@
 #include "device/geared_kernel.h"
 #include "neap/error.h"
 #include "ops/convert_kernel.h"
+#include "ops/product_math.h"
 #include "recurrent/gear.h"
 
 namespace neap::ops {
@@ -59,7 +60,8 @@ ChunkShape shape_of(ChunkFamily family, const OpCall& call, const Shape& rows, s
           .is_masked = is_masked,
           .start = call.attrs.integer("start", 0),
           .most = call.attrs.integer("unroll", 0),
-          .keeps_gates = keeps_gates(call.attrs)};
+          .keeps_gates = keeps_gates(call.attrs),
+          .is_tf32 = is_tf32(call.attrs)};
 }
 
 ChunkShape forward_shape(ChunkFamily family, const OpCall& call) {

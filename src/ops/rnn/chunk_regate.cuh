@@ -10,15 +10,23 @@
 
 namespace neap::ops {
 
+// What a chunk's products are of.
+struct ChunkFactors {
+  DType type = DType::kF32;  // of x and the weights, and of what is rounded to meet them
+  bool tf32 = false;
+};
+
 // x w^T for `rows` rows of k numbers.
-inline CudaProduct by_weight(DType type, std::int64_t rows, std::int64_t k, std::int64_t columns, bool adds) {
+inline CudaProduct by_weight(const ChunkFactors& of, std::int64_t rows, std::int64_t k, std::int64_t columns,
+                             bool adds) {
   return CudaProduct({.m = rows,
                       .n = columns,
                       .k = k,
                       .a = dense_matrix(rows, k, false),
                       .b = dense_matrix(k, columns, true),
                       .adds = adds,
-                      .in = type});
+                      .in = of.type,
+                      .tf32 = of.tf32});
 }
 
 // Sums become gates, in place (LSTM) or from two arrays (GRU). Formulas of lstm_unit and gru_unit.
@@ -56,13 +64,13 @@ struct RegateUnits {
 
 class ChunkRegate {
  public:
-  ChunkRegate(const ChunkShape& s, DType type)
+  ChunkRegate(const ChunkShape& s, const ChunkFactors& of)
       : s_(s),
         columns_(s.weight_blocks() * s.hidden),
-        input_(by_weight(type, s.rows(), s.input, columns_, false)),
-        first_(by_weight(type, s.batch, s.hidden, columns_, !is_gru())) {
+        input_(by_weight(of, s.rows(), s.input, columns_, false)),
+        first_(by_weight(of, s.batch, s.hidden, columns_, !is_gru())) {
     const std::int64_t others = s.is_masked ? s.rows() : s.rows() - s.batch;
-    if (others > 0) others_.emplace(by_weight(type, others, s.hidden, columns_, !is_gru()));
+    if (others > 0) others_.emplace(by_weight(of, others, s.hidden, columns_, !is_gru()));
   }
   std::int64_t product_bytes() const {
     const std::int64_t two = std::max(input_.workspace_bytes(), first_.workspace_bytes());

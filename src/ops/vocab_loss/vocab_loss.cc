@@ -13,6 +13,7 @@
 #include "ops/linear/linear.h"
 #include "ops/linear_loss/linear_loss.h"
 #include "ops/matmul/checks.h"
+#include "ops/product_math.h"
 
 namespace neap::ops {
 namespace {
@@ -104,7 +105,8 @@ VocabShape vocab_shape(const OpCall& call) {
           .in = call.shape(1).size(1),
           .classes = classes,
           .bias = call.has(2),
-          .mean = is_mean(call.attrs)};
+          .mean = is_mean(call.attrs),
+          .tf32 = is_tf32(call.attrs)};
 }
 
 // An eighth of the rows, but enough for products at full speed.

@@ -17,6 +17,7 @@ struct VocabShape {
   ClassRows classes{};
   bool bias = false;
   bool mean = true;
+  bool tf32 = false;  // on a GPU (ops/product_math.h)
 
   // Rows that go through at one time. Where all rows' logits have no more bytes than the weight's gradient, they lie in
   // its place until it takes theirs, tile by tile; otherwise chunks of rows lie in the workspace.

@@ -6,6 +6,7 @@
 #include "ops/cuda_kernel.h"
 #include "ops/linear_loss/linear_loss_kernels.cuh"
 #include "ops/matmul/product_cuda.h"
+#include "ops/product_math.h"
 #include "ops/vocab_loss/vocab_loss.h"
 
 namespace neap::ops {
@@ -91,7 +92,8 @@ CudaProductShape logits_shape(const VocabShape& s, std::int64_t columns, std::in
           .a = dense_matrix(s.rows, s.in, false),
           .b = dense_matrix(s.in, columns, true),
           .batches = batches,
-          .b_step = columns * s.in};
+          .b_step = columns * s.in,
+          .tf32 = s.tf32};
 }
 // x's gradient [rows, in] = delta w.
 CudaProductShape input_shape(const VocabShape& s, std::int64_t columns, bool adds) {
@@ -100,7 +102,8 @@ CudaProductShape input_shape(const VocabShape& s, std::int64_t columns, bool add
           .k = columns,
           .a = dense_matrix(s.rows, columns, false),
           .b = dense_matrix(columns, s.in, false),
-          .adds = adds};
+          .adds = adds,
+          .tf32 = s.tf32};
 }
 // The weight's gradient [columns, in] = delta^T x.
 CudaProductShape weight_shape(const VocabShape& s, std::int64_t columns, std::int64_t batches) {
@@ -110,7 +113,8 @@ CudaProductShape weight_shape(const VocabShape& s, std::int64_t columns, std::in
           .a = dense_matrix(columns, s.rows, true),
           .b = dense_matrix(s.rows, s.in, false),
           .batches = batches,
-          .a_step = s.rows * columns};
+          .a_step = s.rows * columns,
+          .tf32 = s.tf32};
 }
 
 std::unique_ptr<CudaProduct> product_of(bool is_wanted, const CudaProductShape& shape) {
@@ -222,7 +226,8 @@ Prepared vocab_delta_cuda(const OpCall& call) {
 }
 
 Prepared vocab_weight_cuda(const OpCall& call) {
-  const VocabShape s = delta_shape(call.shape(0), call.shape(1));
+  VocabShape s = delta_shape(call.shape(0), call.shape(1));
+  s.tf32 = is_tf32(call.attrs);
   const std::int64_t first = call.attrs.integer("first");
   const std::int64_t last = first + call.attrs.integer("count");
   const bool is_whole = first % s.tile() == 0 && (last % s.tile() == 0 || last == s.classes.classes);
