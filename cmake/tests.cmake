@@ -47,7 +47,7 @@ if(NEAP_HAS_CUDA)
     list(APPEND sources ${found})
   endforeach()
   file(GLOB_RECURSE found CONFIGURE_DEPENDS src/device/*_cuda_test.cc src/mixed/*_cuda_test.cc src/pool/*_cuda_test.cc
-       src/precision/*_cuda_test.cc src/runtime/*_cuda_test.cc)
+       src/precision/*_cuda_test.cc src/runtime/*_cuda_test.cc src/train/*_cuda_test.cc)
   neap_test(cuda cuda ${sources} ${found})
   target_link_libraries(test_cuda PRIVATE CUDA::cudart)
 endif()
@@ -94,6 +94,9 @@ foreach(script check_house setup check_demands check_launches)
   add_test(NAME scripts.${script} COMMAND ${Python3_EXECUTABLE} -B ${script}_test.py WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/scripts)
   set_tests_properties(scripts.${script} PROPERTIES LABELS null TIMEOUT 60)
 endforeach()
+
+add_test(NAME bench.joint COMMAND ${Python3_EXECUTABLE} -B joint_test.py WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/bench)
+set_tests_properties(bench.joint PROPERTIES LABELS null TIMEOUT 60)
 
 # Needs no GPU: what the compiler made of the kernels.
 if(NEAP_HAS_CUDA)

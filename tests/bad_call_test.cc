@@ -33,7 +33,7 @@ TEST(BadCall, Flags) {
   expect_refused("train mlp --batch ten", "--batch");
   expect_refused("train mlp --optimizer adagrad", "adagrad");
   expect_refused("train mlp --lr nan --steps 1", "learning rate");
-  expect_refused("train mlp --momentum 2 --steps 1", "momentum");
+  expect_refused("train mlp --optimizer sgd --momentum 2 --steps 1", "momentum");
   expect_refused("train mlp --schedule sine", "sine");
   expect_refused("train mlp --budget lots", "--budget");
   expect_refused("train mlp --device tpu", "--device");
@@ -44,8 +44,33 @@ TEST(BadCall, Flags) {
   expect_refused("train mlp --loss mse", "mse");
   expect_refused("train mlp --loss hinge", "hinge");
   expect_refused("train mlp --bn maybe", "maybe");
+  expect_refused("train mlp --compute f16", "f16");
+  for (const char* command : {"train mlp", "plan mlp", "infer mlp", "fit mlp --budget 1GiB"}) {
+    expect_refused(std::string(command) + " --compute tf32", "--compute tf32 is for --device cuda");
+  }
   expect_refused("train mlp --optimize fast", "fast");
   expect_refused("train mlp --optimize off,vocab-loss", "'off' stands alone");
+}
+
+#ifndef NEAP_FAKE_DRIVER  // a build without CUDA
+TEST(BadCall, AGpuWithoutCuda) {
+  expect_refused("train mlp --steps 1 --device cuda", "this build of neap has no CUDA");
+}
+#endif
+
+// Both settings are named. All of the rules: Contradictions (src/train).
+TEST(BadCall, SettingsThatContradictEachOther) {
+  const ScratchFolder folder;
+  expect_refused("train mlp --policy int8 --tolerance exact",
+                 "--policy int8 rounds what it stores, and --tolerance exact");
+  expect_refused("plan mlp --flow-quantized", "--tolerance exact");
+  expect_refused("train mlp --checkpoint-every 5", "--checkpoint FOLDER");
+  expect_refused("train lstm-lm --carry-state --shuffle", "--shuffle");
+  expect_refused("train mlp --schedule cosine:every=5", "has no 'every'");
+  write_text(folder / "a.ini", "target_accuracy = exact\npolicy = int4\n");
+  expect_refused("train mlp --config " + (folder / "a.ini"), "--policy int4");
+  EXPECT_EQ(run_neap("train mlp --steps 1 --policy int8").status, 0);
+  EXPECT_EQ(run_neap("train mlp --steps 1 --policy sqrt --host-ram 1GiB").status, 0) << "leave, and no order";
 }
 
 TEST(BadCall, Models) {
@@ -60,6 +85,14 @@ TEST(BadCall, SchedulesAndLengths) {
   expect_refused("train mlp --budget-schedule 5", "--budget-schedule");
   expect_refused("train mlp --budget-schedule 5:lots", "5:lots");
   expect_refused("train mlp --budget-schedule 9:1GiB,5:1GiB", "step 5");
+  expect_refused("train mlp --batch-schedule 5", "--batch-schedule");
+  expect_refused("train mlp --batch-schedule 5:lots", "5:lots");
+  expect_refused("train mlp --batch-schedule 5:0", "5:0");
+  expect_refused("train mlp --batch-schedule 9:8,5:8", "step 5");
+  expect_refused("train mlp --batch-schedule 5:8,5:16", "step 5");
+  expect_refused("train mlp --batch 4 --split 2 --batch-schedule 5:3", "step 5");
+  expect_refused("train lstm-lm:hidden=8,vocab=8 --carry-state --batch-schedule 5:3", "--batch-schedule");
+  expect_refused("profile mlp --batch-schedule 2:8 --steps 1", "one shape");
   expect_refused("train mlp --lengths varying", "mlp");
   expect_refused("train gpt-mini --lengths some", "--lengths");
   expect_refused("train gpt-mini --length-schedule 1:9999", "9999");
@@ -96,6 +129,7 @@ TEST(BadCall, BudgetOfAnotherProcess) {
 
 TEST(BadCall, BudgetBelowTheMinimum) {
   expect_refused("train mlp --budget 1KiB", "minimum", 3);
+  expect_refused("train mlp --budget 1KiB --batch 4 --batch-schedule 7:64", "64 samples need, from step 7 on", 3);
   expect_refused("plan mlp --budget 1KiB --json /dev/null", "minimum", 3);
 }
 

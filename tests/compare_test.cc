@@ -40,10 +40,11 @@ TEST(Compare, SwitchesMechanismsOffOneAtATimeAndDrawsTheFront) {
   const ScratchFolder folder;
   const Outcome o = run_neap(
       "compare lstm-lm:hidden=64,vocab=500 --batch 4 --length 64 --steps 3 --host-ram 64MiB --tolerance default "
-      "--budgets 70% --policies adaptive --without recompute,spill,bits,optimize --chart " +
+      "--budgets 70% --policies adaptive --without recompute,spill,bits,optimize,recurrent --chart " +
       (folder / "chart.svg"));
   ASSERT_EQ(o.status, 0) << o.err;
-  for (const char* name : {"no recompute", "no spill", "no bits", "no optimize", "step time, ms", " * "}) {
+  for (const char* name :
+       {"no recompute", "no spill", "no bits", "no optimize", "no recurrent", "step time, ms", " * "}) {
     EXPECT_NE(o.out.find(name), std::string::npos) << name << "\n" << o.out;
   }
   const std::string exact = o.out.substr(o.out.find("no bits"));
@@ -52,6 +53,29 @@ TEST(Compare, SwitchesMechanismsOffOneAtATimeAndDrawsTheFront) {
   EXPECT_NE(svg.find("<polyline"), std::string::npos);
   EXPECT_NE(svg.find("no spill at 70%"), std::string::npos);
   EXPECT_EQ(run_neap("compare mlp --without luck").status, 2);
+}
+
+// Gears and gates as they are without an agent, whatever the budget; the other entrant has its choice.
+TEST(Compare, WithoutRecurrentHasOneGearAndKeepsGates) {
+  const Outcome o = run_neap(
+      "compare lstm-lm:hidden=64,vocab=500 --batch 4 --length 64 --steps 3 --recurrent-gears rolled --budgets 60% "
+      "--policies adaptive --without recurrent --json -");
+  ASSERT_EQ(o.status, 0) << o.err;
+  std::istringstream in(o.out);
+  for (std::string line; std::getline(in, line);) {
+    const Json row = Json::parse(line);
+    ASSERT_TRUE(row["feasible"]) << row["policy"];
+    const bool is_fixed = row["policy"] == "no recurrent";
+    ASSERT_FALSE(row["recurrent"].empty());
+    for (const Json& layer : row["recurrent"]) {
+      EXPECT_EQ(layer["gear"], is_fixed ? "whole" : "rolled") << row["policy"];
+      if (is_fixed) {
+        EXPECT_EQ(layer["gates"], "keep");
+      }
+      EXPECT_EQ(layer["choices"] > 0, !is_fixed) << row["policy"];
+    }
+    EXPECT_TRUE(row["same_weights"]);
+  }
 }
 
 TEST(Compare, PrintsATableForPeople) {

@@ -110,9 +110,13 @@ TEST(Precision, PlansSayEachLayersLevel) {
 TEST(Precision, BadSettingsEndInOneLine) {
   for (const char* flags :
        {"--tolerance 0", "--tolerance -1", "--tolerance nan", "--tolerance inf", "--tolerance some", "--tolerance ''",
-        "--precision-levels ''", "--precision-levels int3", "--precision-levels fp32,,int8", "--default-precision int2",
-        "--profiling-window 0", "--profiling-granularity 0", "--profiling-granularity 1,0", "--profiling-granularity x",
-        "--precision-choice other", "--precision-table norm=int9", "--precision-table what=int8", "--policy int3"}) {
+        "--policy int3", "--tolerance default --precision-levels ''", "--tolerance default --precision-levels int3",
+        "--tolerance default --precision-levels fp32,,int8", "--tolerance default --default-precision int2",
+        "--tolerance default --profiling-window 0", "--tolerance default --profiling-granularity 0",
+        "--tolerance default --profiling-granularity 1,0", "--tolerance default --profiling-granularity x",
+        "--tolerance default --precision-choice other",
+        "--tolerance default --precision-choice table --precision-table norm=int9",
+        "--tolerance default --precision-choice table --precision-table what=int8"}) {
     const Outcome o = run_neap(kRun + std::string("--steps 1 ") + flags);
     EXPECT_EQ(o.status, 2) << flags;
     EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << flags << "\n" << o.err;

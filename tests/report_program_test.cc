@@ -37,7 +37,8 @@ TEST(Report, ShowsMemoryLayersChangesAndTheOracle) {
   EXPECT_EQ(run["points"]["step"].size(), 12U);
   EXPECT_EQ(run["summary"]["weights_hash"], lines.back()["weights_hash"]);
   EXPECT_GT(run["summary"]["oracle_step_ms"], 0.0);
-  EXPECT_FALSE(run["summary"]["advice"].empty());
+  const std::string advice = run["summary"]["advice"].dump();
+  EXPECT_NE(advice.find("Below store-all"), std::string::npos) << advice;
   ASSERT_GE(run["plans"].size(), 2U);
   EXPECT_GT(run["points"]["predicted_ms"].back(), 0.0);
   bool has_budget = false;
@@ -151,6 +152,22 @@ TEST(Fit, FindsTheLargestThatFits) {
   EXPECT_EQ(Json::parse(length.out)["largest"], 128) << "the model's own limit";
 }
 
+TEST(Fit, AModelOfOneLengthHasNoOther) {
+  const ScratchFolder folder;
+  const std::string file = folder / "model.onnx";
+  ASSERT_EQ(
+      run_neap("train gpt-mini:layers=1,width=32,heads=2,vocab=64,context=64 --length 32 --steps 1 --save " + file)
+          .status,
+      0);
+  const Outcome fit = run_neap("fit " + file + " --loss cross-entropy --budget 1GiB --find length");
+  EXPECT_EQ(fit.status, 2);
+  EXPECT_NE(fit.err.find("sequences of 32 only"), std::string::npos) << fit.err;
+  const Outcome plan = run_neap("plan " + file + " --loss cross-entropy --batch 4 --budget min+20%");
+  EXPECT_EQ(plan.status, 0) << plan.err;
+  EXPECT_NE(plan.out.find("Batches of up to"), std::string::npos) << plan.out;
+  EXPECT_EQ(plan.out.find("sequences"), std::string::npos) << plan.out;
+}
+
 TEST(Fit, SaysHowMuchLeavesTheBudget) {
   const std::string model =
       "gpt-mini:layers=2,width=64,heads=2,vocab=64 --length 64 --spill-dir /dev/shm --budget 6MiB ";
@@ -170,6 +187,27 @@ TEST(Explain, PlanSaysWhatDecisionsCostAndWhatWouldHelp) {
   for (const char* words : {"frees", "Below store-all by", "more (", "Batches of up to"}) {
     EXPECT_NE(o.out.find(words), std::string::npos) << words << "\n" << o.out;
   }
+}
+
+// The length, too, where there are sequences: what `neap fit` finds, in a plan and in the report of a run.
+TEST(Explain, SaysWhichLengthWouldFit) {
+  const ScratchFolder folder;
+  const std::string model = "lstm-lm:hidden=32,vocab=64 --batch 4 --budget ";
+  const Outcome longer = run_neap("plan " + model + "min --length 48 --json -");
+  ASSERT_EQ(longer.status, 0) << longer.err;
+  const std::string budget = Json::parse(longer.out)["min_budget_bytes"].dump();
+  const Outcome fit = run_neap("fit " + model + budget + " --length 32 --find length --json -");
+  ASSERT_EQ(fit.status, 0) << fit.err;
+  const Json found = Json::parse(fit.out);
+  ASSERT_GE(found["largest"], 48);
+  ASSERT_LT(found["largest"], 64) << "as far as advice looks";
+  const std::string words = "At this batch, sequences of up to " + found["largest"].dump() + " fit into ";
+  const Outcome plan = run_neap("plan " + model + budget + " --length 32");
+  EXPECT_NE(plan.out.find(words), std::string::npos) << words << "\n" << plan.out;
+  const Outcome run = run_neap("train " + model + budget + " --length 32 --steps 2 --report " + (folder / "run.html"));
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_NE(read_file(folder / "run.html").find(words), std::string::npos) << words;
+  EXPECT_EQ(run_neap("plan mlp --budget 80%").out.find("sequences"), std::string::npos);
 }
 
 // Whatever is written to a run's socket is answered with one line, and the run goes on.

@@ -54,7 +54,8 @@ struct TrainOptions {
   std::string data = "synthetic";
   std::string eval;  // a data set or a split ("test"); empty: none
   std::int64_t steps = 100;
-  std::int64_t batch = 0;  // 0: the model's own
+  std::int64_t batch = 0;      // 0: the model's own
+  std::string batch_schedule;  // STEP:SAMPLES,...: from that step on a batch has so many samples
   // Parts of equal size that a batch is computed in; gradients are their mean. 0: as few as the budget needs.
   std::int64_t accumulate = 1;
   bool accumulate_batch_norm = false;  // allow that batch norm sees parts only
@@ -69,7 +70,7 @@ struct TrainOptions {
   std::int64_t image = 0;
   std::uint64_t seed = 0;
   std::string device = "cpu";
-  std::string compute = "f32";  // f32, bf16: products of bf16 with sums in f32; weights and their updates stay f32
+  std::string compute = "f32";  // of products: f32; bf16 with sums, weights and updates in f32; on CUDA tf32
   int threads = 0;              // 0: as many as there are
   std::string budget;           // "512MiB", "50%", "min"; empty: none
   std::string budget_schedule;  // STEP:SIZE,...: from that step on the budget is another one
@@ -132,6 +133,7 @@ struct StepReport {
   double step_ms = 0;
   double compute_ms = 0;  // of it, once the batch was on the device
   double lr = 0;
+  std::int64_t batch = 0;   // samples
   std::int64_t length = 0;  // time steps of its sequences, padding included; 0: there are none
   std::int64_t tokens = 0;  // that the loss counts
   std::int64_t peak_bytes = 0;
@@ -196,7 +198,7 @@ struct Summary {
   std::string device;
   std::string policy;
   std::int64_t steps = 0;
-  std::int64_t batch = 0;
+  std::int64_t batch = 0;  // of the last step
   std::int64_t parts = 1;  // that a batch is computed in
   std::int64_t split = 1;  // that each of them is cut into within a step
   std::optional<std::int64_t> budget_bytes;
@@ -308,8 +310,8 @@ struct FitReport {
   std::string limit;                   // what sets the limit, in words
 };
 
-// Writes one input of the next batch: `dst` is dense [batch, ...] of the input's type. Called once an input and step,
-// in the order in which the model made its inputs.
+// Writes one input of the next batch: `dst` is dense [batch, ...] of the input's type, in the batch and length that the
+// schedules have for the step. Called once an input and step, in the order in which the model made its inputs.
 using Feed = std::function<void(std::string_view input, std::span<std::byte> dst)>;
 
 class Trainer {
@@ -362,7 +364,7 @@ class Trainer {
   std::vector<LayerReport> profile(int steps);
   // Of the last step of the last profile, where the device has a log of what it runs.
   const KernelProfile& kernels() const;
-  // What more bytes would bring, in words, by the times that were measured. Plans several times.
+  // What more bytes would bring by the times that were measured, and which sizes would fit. Plans several times.
   std::vector<std::string> advice() const;
   // Some steps of training, whose allocations and lifespans go to a file (docs/formats.md): predictors of lifetimes
   // learn from it.
@@ -377,8 +379,8 @@ class Trainer {
 PlanReport plan_training(std::shared_ptr<const Model> model, const TrainOptions& options);
 PlanReport plan_training(const TrainOptions& options);
 
-// What would help, in words: bytes that would make a step faster, and by how much; the batch that would fit. `report`
-// is what plan_training() says of these options. Plans several times.
+// What would help, in words: bytes that would make a step faster, and by how much; the batch and the length that would
+// fit. `report` is what plan_training() says of these options. Plans several times.
 std::vector<std::string> advise(const std::shared_ptr<const Model>& model, const TrainOptions& options,
                                 const PlanReport& report);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cli/commands.h"
@@ -13,6 +14,7 @@
 #include "neap/error.h"
 #include "policy/policy.h"
 #include "report/pareto.h"
+#include "train/contradictions.h"
 
 namespace neap {
 namespace {
@@ -46,7 +48,11 @@ TrainOptions with(const TrainOptions& base, const std::string& policy, const std
 TrainOptions without(TrainOptions o, const std::string& mechanism) {
   if (mechanism == "recompute") o.policy = "spill";
   if (mechanism == "optimize") o.optimize = "off";
-  if (mechanism == "bits") o.precision.tolerance = "exact";
+  if (mechanism == "bits") o.precision = {};  // exact, and nothing that would be of rounding
+  if (mechanism == "recurrent") {
+    if (o.recurrent.gear == "adaptive") o.recurrent.gear = "whole";
+    if (o.recurrent.gates == "adaptive") o.recurrent.gates = "keep";
+  }
   if (mechanism == "spill") {
     o.host_ram = 0;
     o.spill_dir.clear();
@@ -165,8 +171,22 @@ void compare_at(const std::shared_ptr<const Model>& model, CompareCommand& c, co
   }
 }
 
+// A setting may be for some of the policies only; for none of them is a mistake.
+void refuse_contradictions(const CompareCommand& c) {
+  std::optional<std::string> first;
+  std::vector<std::string> policies = c.policies;
+  if (!c.without.empty()) policies.emplace_back("adaptive");  // as those are that lack something
+  for (const std::string& policy : policies) {
+    const auto text = contradiction_in(with(c.flags.options, policy, ""), c.flags.given());
+    if (!text) return;
+    if (!first) first = text;
+  }
+  if (first) throw UserError(*first);
+}
+
 int run(CompareCommand& c) {
-  c.flags.finish();
+  c.flags.complete();
+  refuse_contradictions(c);
   JsonLines json(c.json);
   if (!c.chart.empty()) const AtomicFile probe(c.chart);  // says now that it cannot be written
   const auto model = open_noted_model(c.flags.options.model);
@@ -193,10 +213,11 @@ Command add_compare(CLI::App& app) {
   app.add_option("--steps", command->flags.options.steps, "steps of each run")->check(CLI::PositiveNumber);
   app.add_option("--budgets", command->budgets, "as --budget takes them, with commas between")->delimiter(',');
   app.add_option("--policies", command->policies, "as --policy takes them, with commas between")->delimiter(',');
-  app.add_option("--without", command->without,
-                 "adaptive once more, each time without one of recompute, spill, bits, optimize")
+  app.add_option(
+         "--without", command->without,
+         "adaptive once more, each time without one of recompute, spill, bits, optimize, recurrent (gears and gates)")
       ->delimiter(',')
-      ->check(CLI::IsMember({"recompute", "spill", "bits", "optimize"}));
+      ->check(CLI::IsMember({"recompute", "spill", "bits", "optimize", "recurrent"}));
   app.add_option("--chart", command->chart, "memory against time, with the Pareto front, as FILE.svg");
   app.add_option("--json", command->json, "one summary a budget and policy; - is standard output");
   return [command] { return run(*command); };

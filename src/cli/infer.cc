@@ -49,7 +49,7 @@ void print(const InferReport& r) {
 }
 
 int run(InferCommand& c) {
-  c.flags.finish();
+  c.flags.complete();  // rules on settings that contradict each other are of training
   JsonLines json(c.json);
   const InferReport report = infer(open_noted_model(c.flags.options.model), c.flags.options, c.inference);
   json.line(to_json(report));

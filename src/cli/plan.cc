@@ -120,7 +120,8 @@ Command add_plan(CLI::App& app) {
   add_train_flags(app, command->flags);
   command->model = app.get_option("MODEL")->required(false);
   app.add_option("--json", command->json, "one object; - is standard output");
-  app.add_flag("--explain,!--no-explain", command->explain, "what more bytes would bring, and which batch would fit");
+  app.add_flag("--explain,!--no-explain", command->explain,
+               "what more bytes would bring, and which batch and length would fit");
   app.add_option("--problem", command->problem, "plan this abstract problem (JSON) instead of a model");
   app.add_option("--problem-out", command->problem_out, "write the model's step as an abstract problem, and end");
   app.add_option("--time-limit", command->time_limit, "seconds of search for a problem at most")

@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "cli/train_flags.h"
 #include "core/bytes.h"
+#include "train/step_shapes.h"
 #include "train/subgraphs.h"
 
 namespace neap {
@@ -128,7 +129,7 @@ int run(ProfileCommand& c) {
   if (!c.record.empty()) {
     trainer->record(c.steps, c.record);
     if (!json.is_stdout()) fmt::print("{} steps recorded in {}\n", c.steps, c.record);
-    if (c.flags.options.lengths != "fixed" && c.json.empty()) return 0;  // a table is of one shape
+    if (has_changing_shapes(c.flags.options) && c.json.empty()) return 0;  // a table is of one shape
   }
   const std::vector<LayerReport> layers = trainer->profile(c.steps);
   const KernelProfile kernels = trainer->kernels();

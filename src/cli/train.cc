@@ -47,13 +47,14 @@ void check_save_path(const std::string& path) {
   probe(path);
 }
 
-void print_start(const Trainer& trainer, Progress& progress) {
+void print_start(const Trainer& trainer, const TrainOptions& o, Progress& progress) {
   const Summary s = trainer.summary();
   const PlanReport p = trainer.plan();
   const std::string parts = s.parts > 1 ? fmt::format(" in {} parts", s.parts) : "";
-  progress.note(fmt::format("{} on {}, batch {}{}: {} of state, {} with everything stored, arena {}", s.model, s.device,
-                            s.batch, parts, human_bytes(s.state_bytes), human_bytes(s.store_all_bytes),
-                            human_bytes(p.arena_bytes)));
+  const std::string changes = o.batch_schedule.empty() ? "" : fmt::format(" (changes: {})", o.batch_schedule);
+  progress.note(fmt::format("{} on {}, batch {}{}{}: {} of state, {} with everything stored, arena {}", s.model,
+                            s.device, s.batch, changes, parts, human_bytes(s.state_bytes),
+                            human_bytes(s.store_all_bytes), human_bytes(p.arena_bytes)));
   if (trainer.step() > 0) progress.note(fmt::format("goes on after step {}", trainer.step()));
 }
 
@@ -117,7 +118,7 @@ int run(TrainCommand& c) {
   const TrainOptions& o = c.flags.options;
   Trainer trainer(open_noted_model(o.model), o);
   Progress progress(trainer.step(), o.steps, log.is_stdout());
-  print_start(trainer, progress);
+  print_start(trainer, o, progress);
   const ControlSocket control([&](const std::string& line) { return obey(trainer, line); });
   if (!control.why().empty()) progress.note("the budget cannot be changed while it runs: " + control.why());
   std::signal(SIGINT, ask_to_stop);

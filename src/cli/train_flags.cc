@@ -34,6 +34,7 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
   app.add_option("--data", o.data,
                  "fashion-mnist, IDX/NPY/NPZ files (A=X.npy,B=Y.npy by name), a text or token file, or synthetic");
   app.add_option("--batch", o.batch, "samples a step")->check(CLI::PositiveNumber);
+  app.add_option("--batch-schedule", o.batch_schedule, "other batches from some steps on: STEP:SAMPLES,STEP:SAMPLES");
   app.add_option_function<std::string>(
          "--accumulate", [&o](const std::string& text) { o.accumulate = parts_of("--accumulate", text); },
          "parts in which a batch is computed, gradients are their mean; auto: as few as the budget needs")
@@ -61,7 +62,7 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
   app.add_option("--buffers", o.buffers, "how buffers get their places: best of many orders, or first-fit")
       ->check(CLI::IsMember({"best", "first-fit"}));
   app.add_flag("--prefetch,--no-prefetch{false}", o.prefetch, "fetch what waits outside before it is needed");
-  app.add_option("--lifetimes", o.lifetimes, "who predicts lifetimes for batches of a new length");
+  app.add_option("--lifetimes", o.lifetimes, "who predicts lifetimes for batches of a new shape");
   app.add_option("--spill-dir", o.spill_dir, "folder on a fast disk for what leaves the arena");
   app.add_option_function<std::string>(
       "--host-ram", [&o](const std::string& text) { o.host_ram = parse_bytes(text); },
@@ -102,8 +103,9 @@ void add_run_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--numerics", o.numerics,
                  "fixed, or free: optimizations may be chosen by time though they differ in rounding")
       ->check(CLI::IsMember({"fixed", "free"}));
-  app.add_option("--compute", o.compute, "of products: f32, or bf16 with sums, weights and updates in f32")
-      ->check(CLI::IsMember({"f32", "bf16"}));
+  app.add_option("--compute", o.compute,
+                 "of products: f32; bf16 with sums, weights and updates in f32; on a GPU also tf32, of f32 tensors")
+      ->check(CLI::IsMember({"f32", "tf32", "bf16"}));
   app.add_option("--loss", o.loss, "of a model that has none of its own; cross-entropy-channels has classes on axis 1")
       ->check(CLI::IsMember({"cross-entropy", "cross-entropy-channels", "mse", "l1", "smooth-l1", "bce", "nll"}));
 }
@@ -220,6 +222,7 @@ std::string recurrent_policy_path() {
 void add_train_flags(CLI::App& app, TrainFlags& flags) {
   app.option_defaults()->multi_option_policy(
       CLI::MultiOptionPolicy::TakeLast);  // the command line over the config file
+  flags.app = &app;
   add_model_flags(app, flags.options);
   add_optimizer_flags(app, flags);
   add_run_flags(app, flags);
@@ -236,7 +239,20 @@ std::shared_ptr<const Model> open_noted_model(const std::string& name) {
   return model;
 }
 
+GivenFlags TrainFlags::given() const {
+  GivenFlags out;
+  for (const CLI::Option* option : app->get_options()) {
+    if (option->count() > 0) out.insert(option->get_lnames().begin(), option->get_lnames().end());
+  }
+  return out;
+}
+
 void TrainFlags::finish() {
+  complete();
+  refuse_contradictions(options, given());
+}
+
+void TrainFlags::complete() {
   if (!schedule.empty()) options.schedule = parse_schedule(schedule);
   options.checkpointing.seed = options.seed;
   if (!learnt.empty()) options.checkpointing.learnt = read_text("--learnt", learnt);

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "neap/train.h"
+#include "train/contradictions.h"
 
 namespace neap {
 
@@ -15,8 +16,13 @@ struct TrainFlags {
   std::string recurrent_policy;
   std::string config;  // read before the flags are (cli/config.h)
 
-  // Checks what the parser cannot, and completes `options`.
+  const CLI::App* app = nullptr;
+
+  // Completes `options`, checks what the parser cannot, and refuses settings that contradict each other.
   void finish();
+  // The same without the latter.
+  void complete();
+  GivenFlags given() const;
 };
 
 // The model of that name, with what there is to say about it on standard error.

@@ -46,6 +46,7 @@ Json to_json(const StepReport& r) {
               {"loss", number(r.loss)},
               {"loss_hex", fmt::format("{:08x}", std::bit_cast<std::uint32_t>(r.loss))},
               {"step_ms", r.step_ms},
+              {"batch", r.batch},
               {"length", r.length},
               {"tokens", r.tokens},
               {"peak_bytes", r.peak_bytes},

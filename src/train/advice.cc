@@ -8,6 +8,7 @@
 #include "neap/error.h"
 #include "neap/train.h"
 #include "plan/simulate.h"
+#include "train/fit.h"
 #include "train/parts.h"
 #include "train/setup.h"
 
@@ -68,6 +69,26 @@ std::optional<std::int64_t> parts_that_fit(const std::shared_ptr<const Model>& m
   return std::nullopt;
 }
 
+// Advice ends no run: where a size cannot be had at all, or the device has no room to look, nothing is said.
+std::optional<FittingSizes> sizes_if_any(const std::shared_ptr<const Model>& model, const TrainOptions& options,
+                                         const std::string& what, std::int64_t budget) {
+  try {
+    return fitting_sizes(model, options, what, budget);
+  } catch (const std::exception&) {  // an application's own model may say so in its own way
+  }
+  return std::nullopt;
+}
+
+// "Batches of up to 96 fit into 20 MiB; with everything stored up to 24."
+std::string size_text(std::string_view what, const FittingSizes& sizes, std::int64_t budget) {
+  const std::string most = sizes.is_all ? fmt::format("{} and more", sizes.largest) : std::to_string(sizes.largest);
+  const std::string stored = sizes.store_all_largest == 0 ? "none does"
+                             : sizes.store_all_largest == sizes.largest
+                                 ? "the same do"
+                                 : fmt::format("up to {}", sizes.store_all_largest);
+  return fmt::format("{} of up to {} fit into {}; with everything stored {}.", what, most, human_bytes(budget), stored);
+}
+
 void advise_on_parts(const std::shared_ptr<const Model>& model, const TrainOptions& options, std::int64_t budget,
                      std::vector<std::string>& out) {
   if (const auto parts = parts_that_fit(model, options, &TrainOptions::split, budget)) {
@@ -80,6 +101,17 @@ void advise_on_parts(const std::shared_ptr<const Model>& model, const TrainOptio
 }
 
 }  // namespace
+
+void advise_on_sizes(const std::shared_ptr<const Model>& model, const TrainOptions& options, std::int64_t budget,
+                     std::vector<std::string>& out) {
+  if (const auto batch = sizes_if_any(model, options, "batch", budget)) {
+    out.push_back(batch->largest > 0 ? size_text("Batches", *batch, budget) : "No batch fits, not even one of 1.");
+  }
+  if (const auto length = sizes_if_any(model, options, "length", budget)) {
+    out.push_back(length->largest > 0 ? size_text("At this batch, sequences", *length, budget)
+                                      : "At this batch, sequences of no length fit.");
+  }
+}
 
 std::vector<std::string> advise(const std::shared_ptr<const Model>& model, const TrainOptions& given,
                                 const PlanReport& report) {
@@ -98,18 +130,7 @@ std::vector<std::string> advise(const std::shared_ptr<const Model>& model, const
                               human_bytes(report.min_budget_bytes)));
     advise_on_parts(model, options, *report.budget_bytes, out);
   }
-  TrainOptions same = options;
-  same.budget = std::to_string(*report.budget_bytes);
-  same.budget_schedule.clear();
-  try {
-    const FitReport fit = fit_training(model, same, "batch");
-    out.push_back(fmt::format("Batches of up to {} fit into {}{}.", fit.largest, human_bytes(fit.budget_bytes),
-                              fit.store_all_largest > 0
-                                  ? fmt::format("; with everything stored up to {}", fit.store_all_largest)
-                                  : "; with everything stored none does"));
-  } catch (const DoesNotFit&) {
-    out.emplace_back("No batch fits, not even one of 1.");
-  }
+  advise_on_sizes(model, options, *report.budget_bytes, out);
   return out;
 }
 

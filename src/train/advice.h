@@ -1,9 +1,11 @@
 // What would make a step faster, in words.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "neap/train.h"
 #include "policy/policy.h"
 
 namespace neap {
@@ -19,5 +21,9 @@ struct AdviceProblem {
 
 // What decisions cost now, and what some more bytes would bring; empty: everything is stored.
 std::vector<std::string> advise_on_bytes(const AdviceProblem& a);
+
+// Which batches would fit, and which lengths where there are sequences: by planning alone.
+void advise_on_sizes(const std::shared_ptr<const Model>& model, const TrainOptions& options, std::int64_t budget,
+                     std::vector<std::string>& out);
 
 }  // namespace neap

@@ -13,6 +13,7 @@
 namespace neap {
 
 struct BatchInfo {
+  std::int64_t samples = 0;
   std::int64_t length = 0;  // time steps of its sequences, padding included; 0: the model's own
   std::int64_t tokens = 0;  // that the loss counts; 0: unknown
   bool begins = false;      // nothing comes before it: an epoch's first

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <thread>
+
 #include "neap/error.h"
 #include "train/data/wanted.h"
-#include "train/step_list.h"
 #include "train/trainer_impl.h"
 
 namespace neap {
@@ -45,20 +47,32 @@ std::shared_ptr<const Dataset> open_evaluation(const TrainOptions& options, Data
   return open_dataset(is_split ? options.data : options.eval, o);
 }
 
-SequenceOptions sequences_of(const TrainOptions& options, const Dataset& data, const Graph& graph, std::int64_t parts) {
-  SequenceOptions out;
+BatchOptions form_of(const TrainOptions& options, const Dataset& data, const Graph& graph,
+                     std::span<const StepShape> shapes, std::int64_t parts) {
+  BatchOptions out;
+  for (const StepShape& shape : shapes) {
+    out.limits.push_back({.batch = static_cast<std::uint64_t>((shape.step - 1) * parts),
+                          .steps = shape.length,
+                          .samples = static_cast<std::uint64_t>(shape.batch / parts)});
+  }
   out.varying = options.lengths == "varying";
   if (!out.varying && options.length_schedule.empty()) return out;
   out.longest = sequence_length(graph);
-  for (const StepLength& part : parse_length_schedule(options.length_schedule, out.longest)) {
-    out.limits.push_back({static_cast<std::uint64_t>((part.step - 1) * parts), part.length});
-  }
   for (const Field& field : data.fields()) {
     if (is_sequence(field, out.longest)) continue;
     throw UserError(fmt::format("sequences cannot change their length with the input '{}' ({}{} a sample)", field.name,
                                 name(field.dtype), field.sample_shape.text()));
   }
   return out;
+}
+
+// While a GPU computes, the cores are free for data; else they compute.
+std::size_t loaders_of(const TrainOptions& options) {
+  constexpr std::size_t kMost = 8;
+  if (options.device != "cuda") return 1;
+  const std::size_t cores = options.threads > 0 ? static_cast<std::size_t>(options.threads)
+                                                : std::max(2U, std::thread::hardware_concurrency()) / 2;
+  return std::min(kMost, cores);
 }
 
 }  // namespace
@@ -69,6 +83,7 @@ constexpr std::size_t kRing = 3;
 Batches::Batches(std::shared_ptr<const Dataset> data, const TrainOptions& options, const ModelSpec& spec,
                  const Graph& graph)
     : data_(std::move(data)),
+      shapes_(step_shapes(options, spec.model->batch(), sequence_length(graph))),
       parts_(static_cast<std::uint64_t>(spec.parts)),
       sampling_{.size = data_->size(),
                 .batch = static_cast<std::uint64_t>(spec.batch()),
@@ -76,11 +91,14 @@ Batches::Batches(std::shared_ptr<const Dataset> data, const TrainOptions& option
                 .shuffle = options.shuffle,
                 .parts = parts_,
                 .streams = options.carry_state},
-      sequences_(sequences_of(options, *data_, graph, spec.parts)),
-      augment_{.flip = options.flip, .crop_padding = options.crop, .seed = options.seed} {
-  if (sampling_.batch * parts_ > sampling_.size) {
-    throw UserError(fmt::format("--batch {} is more than the {} samples of '{}'", sampling_.batch * parts_,
-                                data_->size(), options.data));
+      form_(form_of(options, *data_, graph, shapes_, spec.parts)),
+      augment_{.flip = options.flip, .crop_padding = options.crop, .seed = options.seed},
+      loaders_(loaders_of(options)) {
+  for (const StepShape& shape : shapes_) {
+    if (static_cast<std::uint64_t>(shape.batch) <= sampling_.size) continue;
+    const std::string from = shape.step > 1 ? fmt::format(", from step {} on,", shape.step) : "";
+    throw UserError(fmt::format("--batch {}{} is more than the {} samples of '{}'", shape.batch, from, data_->size(),
+                                options.data));
   }
   for (const Tensor& t : graph.tensors) {
     if (is_data(t)) fields_.push_back(data_->field(t.name));
@@ -89,15 +107,21 @@ Batches::Batches(std::shared_ptr<const Dataset> data, const TrainOptions& option
 
 void Batches::start(std::int64_t done) {
   Sampler sampler(sampling_);
-  const std::uint64_t per_epoch = sampler.batches_per_epoch();
+  for (std::int64_t step = 1; step <= done; ++step) {
+    const auto samples = static_cast<std::uint64_t>(shape_at(shapes_, step).batch) / parts_;
+    for (std::uint64_t part = 0; part < parts_; ++part) sampler.skip(samples);
+  }
   const std::uint64_t batches = static_cast<std::uint64_t>(done) * parts_;
-  sampler.seek({.epoch = batches / per_epoch, .index = batches % per_epoch * sampling_.batch});
-  loader_ = std::make_unique<Loader>(data_, std::move(sampler), augment_, kRing, sequences_, batches);
+  loader_ = std::make_unique<Loader>(data_, std::move(sampler), augment_, kRing, form_, batches, loaders_);
 }
 
 BatchInfo Batches::next() {
   batch_ = &loader_->next();
-  return {.length = batch_->length, .tokens = batch_->tokens, .begins = batch_->next.index <= sampling_.batch * parts_};
+  const std::uint64_t samples = batch_->indices.size();
+  return {.samples = static_cast<std::int64_t>(samples),
+          .length = batch_->length,
+          .tokens = batch_->tokens,
+          .begins = batch_->next.index <= samples * parts_};
 }
 
 void Batches::write(Stepper& stepper) {

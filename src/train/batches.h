@@ -6,6 +6,7 @@
 
 #include "train/batch_source.h"
 #include "train/data/loader.h"
+#include "train/step_shapes.h"
 
 namespace neap {
 
@@ -19,10 +20,12 @@ class Batches final : public BatchSource {
 
  private:
   std::shared_ptr<const Dataset> data_;
+  std::vector<StepShape> shapes_;
   std::uint64_t parts_;  // batches a step
   SamplerOptions sampling_;
-  SequenceOptions sequences_;
+  BatchOptions form_;
   Augment augment_;
+  std::size_t loaders_;              // threads
   std::vector<std::size_t> fields_;  // one a data input, in the graph's order: what feeds it
   std::unique_ptr<Loader> loader_;
   const Loader::Batch* batch_ = nullptr;  // of the step that runs; the loader keeps it until the next is asked for

@@ -75,13 +75,15 @@ Checkpoint::Checkpoint(const std::filesystem::path& folder) : path_(checkpoint_p
   }
 }
 
-void Checkpoint::check_same_run(const std::map<std::string, std::string>& run) const {
+void Checkpoint::check_same_run(std::map<std::string, std::string> run,
+                                const std::map<std::string, std::string>& unsaid) const {
+  std::map<std::string, std::string> saved = info_.run;
+  for (auto* const each : {&run, &saved}) each->insert(unsaid.begin(), unsaid.end());  // where nothing is said
   for (const auto& [key, value] : run) {
-    const auto at = info_.run.find(key);
-    if (at == info_.run.end() || at->second != value) {
-      throw UserError(fmt::format("checkpoint '{}' was made with {} {}, this run has {}", path_.string(), key,
-                                  at == info_.run.end() ? "unknown" : printable(at->second), value));
-    }
+    const auto at = saved.find(key);
+    if (at != saved.end() && at->second == value) continue;
+    throw UserError(fmt::format("checkpoint '{}' was made with {} {}, this run has {}", path_.string(), key,
+                                at == saved.end() ? "unknown" : printable(at->second), value));
   }
 }
 

@@ -29,7 +29,8 @@ class Checkpoint {
   const CheckpointInfo& info() const { return info_; }
   const SafeTensorsFile& tensors() const { return file_; }
   // UserError names the first setting in which `run` differs.
-  void check_same_run(const std::map<std::string, std::string>& run) const;
+  // `unsaid`: what a run is that says nothing of it.
+  void check_same_run(std::map<std::string, std::string> run, const std::map<std::string, std::string>& unsaid) const;
 
  private:
   std::filesystem::path path_;

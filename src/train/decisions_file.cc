@@ -139,8 +139,10 @@ void check_head(const Json& j, const DecisionsHead& head) {
       printable(there.model), there.batch, printable(there.numerics_id), head.model, head.batch, head.numerics_id));
 }
 
-DecisionsEntry entry_of(const Json& j) {
-  DecisionsEntry out{.step = j.at("step").get<std::int64_t>(), .length = j.at("length").get<std::int64_t>()};
+DecisionsEntry entry_of(const Json& j, std::int64_t batch) {
+  DecisionsEntry out{.step = j.at("step").get<std::int64_t>(),
+                     .batch = j.value("batch", batch),
+                     .length = j.at("length").get<std::int64_t>()};
   if (!j.at("budget_bytes").is_null()) out.budget = j.at("budget_bytes").get<std::int64_t>();
   if (j.contains("plan")) out.plan = plan_of(j.at("plan"));
   return out;
@@ -187,7 +189,10 @@ DecisionsWriter::DecisionsWriter(const std::string& path, const DecisionsHead& h
 }
 
 void DecisionsWriter::add(const DecisionsEntry& e) {
-  Json out = {{"step", e.step}, {"length", e.length}, {"budget_bytes", e.budget ? Json(*e.budget) : Json(nullptr)}};
+  Json out = {{"step", e.step},
+              {"batch", e.batch},
+              {"length", e.length},
+              {"budget_bytes", e.budget ? Json(*e.budget) : Json(nullptr)}};
   if (e.plan) out["plan"] = plan_json(*e.plan);
   file_.write(out.dump() + "\n");
 }
@@ -205,7 +210,7 @@ DecisionsReader::DecisionsReader(const std::string& path, const DecisionsHead& h
         check_head(json, head);
         continue;
       }
-      DecisionsEntry entry = entry_of(json);
+      DecisionsEntry entry = entry_of(json, head.batch);
       const std::int64_t step = entry.step;
       if (!entries_.empty() && step <= entries_.rbegin()->first)
         throw UserError("its step does not come after the last");

@@ -24,7 +24,8 @@ struct DecisionsHead {
 // From this step on.
 struct DecisionsEntry {
   std::int64_t step = 0;
-  std::int64_t length = 0;  // of the shape that the plan is for
+  std::int64_t batch = 0;   // of the shape that the plan is for, like
+  std::int64_t length = 0;  // this
   std::optional<std::int64_t> budget;
   std::optional<Plan> plan;  // none: the one before
 };

@@ -1,4 +1,6 @@
 // The largest batch or length that a budget holds, found by planning alone.
+#include "train/fit.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,11 +28,12 @@ struct Need {
 // Bytes grow nearly in proportion, so the line through two known sizes points at the answer; where it misleads, halves.
 class Bisection {
  public:
-  Bisection(std::int64_t budget, std::function<Need(std::int64_t)> need) : budget_(budget), need_(std::move(need)) {}
+  Bisection(std::int64_t budget, std::int64_t most, std::function<Need(std::int64_t)> need)
+      : budget_(budget), most_(most), need_(std::move(need)), high_(most + 1) {}
 
   // The largest size that fits; 0: not even 1 does.
   std::int64_t run(std::int64_t start) {
-    for (std::int64_t size = std::clamp<std::int64_t>(start, 1, kMost); low_ + 1 < high_; size = next()) {
+    for (std::int64_t size = std::clamp<std::int64_t>(start, 1, most_); low_ + 1 < high_; size = next()) {
       (fits(size) ? low_ : high_) = size;
     }
     return low_;
@@ -49,7 +52,7 @@ class Bisection {
 
   std::int64_t next() {
     ++rounds_;
-    const std::int64_t middle = high_ > kMost ? low_ * 2 : low_ + (high_ - low_) / 2;
+    const std::int64_t middle = high_ > most_ ? low_ * 2 : low_ + (high_ - low_) / 2;
     std::int64_t guess = middle;
     const bool is_line = rounds_ % 3 != 0 && known_.size() > 1;  // every third time halves, whatever the line says
     if (is_line) guess = on_the_line().value_or(middle);
@@ -74,14 +77,15 @@ class Bisection {
         static_cast<double>(a->second.bytes - b->second.bytes) / static_cast<double>(a->first - b->first);
     if (!(slope > 0)) return std::nullopt;
     const double guess = static_cast<double>(a->first) + static_cast<double>(budget_ - a->second.bytes) / slope;
-    return static_cast<std::int64_t>(std::clamp(guess, 1.0, static_cast<double>(kMost)));
+    return static_cast<std::int64_t>(std::clamp(guess, 1.0, static_cast<double>(most_)));
   }
 
   std::int64_t budget_;
+  std::int64_t most_;
   std::function<Need(std::int64_t)> need_;
   std::map<std::int64_t, Need> known_;
-  std::int64_t low_ = 0;           // fits
-  std::int64_t high_ = kMost + 1;  // does not
+  std::int64_t low_ = 0;  // fits
+  std::int64_t high_;     // does not
   int rounds_ = 0;
 };
 
@@ -103,8 +107,8 @@ TrainOptions with(TrainOptions options, const std::string& what, std::int64_t un
 }
 
 Bisection search_for(const std::shared_ptr<const Model>& model, const TrainOptions& options, const std::string& what,
-                     std::int64_t budget) {
-  return {budget, [=](std::int64_t size) -> Need {
+                     std::int64_t budget, std::int64_t most) {
+  return {budget, most, [=](std::int64_t size) -> Need {
             try {
               const Setup setup = make_setup(model, without_budget(with(options, what, size)));
               return {.bytes = setup.min_bytes, .refusal = {}};
@@ -113,6 +117,12 @@ Bisection search_for(const std::shared_ptr<const Model>& model, const TrainOptio
               return {.bytes = 0, .refusal = e.what()};
             }
           }};
+}
+
+// Some models have one length, whatever is asked for.
+bool has_any_length(const std::shared_ptr<const Model>& model, const TrainOptions& options, std::int64_t longest) {
+  const std::int64_t other = std::max<std::int64_t>(1, longest / 2);
+  return make_setup(model, without_budget(with(options, "length", other))).longest == other;
 }
 
 // A number of parts that take turns, and the most that fits with it.
@@ -125,8 +135,8 @@ struct Found {
 };
 
 Found find(const std::shared_ptr<const Model>& model, const TrainOptions& options, const std::string& what,
-           std::int64_t budget, std::int64_t start) {
-  Found out{.options = options, .search = search_for(model, options, what, budget)};
+           std::int64_t budget, std::int64_t start, std::int64_t most = kMost) {
+  Found out{.options = options, .search = search_for(model, options, what, budget, most)};
   out.most = out.search.run(start / unit_of(options, what));
   return out;
 }
@@ -176,9 +186,34 @@ FitReport report_on(const std::shared_ptr<const Model>& model, Found& found, con
 
 }  // namespace
 
+std::optional<FittingSizes> fitting_sizes(const std::shared_ptr<const Model>& model, const TrainOptions& given,
+                                          const std::string& what, std::int64_t budget) {
+  const bool is_batch = what == "batch";
+  TrainOptions options = given;
+  options.batch_schedule.clear();
+  if (!is_batch) options.length_schedule.clear();  // of lengths up to the present one
+  if (options.lengths != "fixed" && options.length_schedule.empty()) options.lengths = "fixed";  // the longest decides
+  const Setup base = make_setup(model, without_budget(options));
+  const std::int64_t start = is_batch ? base.shape.batch * base.spec.parts : base.shape.length;
+  if (start == 0 || (!is_batch && !has_any_length(model, options, start))) return std::nullopt;
+  // Where chunks of a sequence are nodes, planning takes longer with the length: it is not followed far.
+  constexpr std::int64_t kFar = 2;
+  const std::int64_t most = is_batch ? kMost : kFar * start;
+  FittingSizes out{.largest = find(model, options, what, budget, start, most).largest(what)};
+  out.is_all = !is_batch && out.largest == most;
+  if (out.largest == 0) return out;
+  TrainOptions stored = options;
+  stored.policy = "store-all";
+  out.store_all_largest = find(model, stored, what, budget, out.largest / 2, most).largest(what);
+  return out;
+}
+
 FitReport fit_training(const std::shared_ptr<const Model>& model, const TrainOptions& options,
                        const std::string& what) {
   if (what != "batch" && what != "length") throw UserError(fmt::format("--find '{}': take batch or length", what));
+  if (what == "batch" && !options.batch_schedule.empty()) {
+    throw UserError("fit looks for one batch; leave --batch-schedule out");
+  }
   if (options.accumulate == 0) throw UserError("--accumulate auto: say in how many parts the batch is computed");
   const bool is_auto = options.split == 0;
   const std::int64_t budget = budget_in_bytes(options.budget, "fit");
@@ -187,6 +222,10 @@ FitReport fit_training(const std::shared_ptr<const Model>& model, const TrainOpt
   const Setup base = make_setup(model, whole);
   if (what == "length" && base.shape.length == 0) {
     throw UserError(fmt::format("model '{}' takes no sequences; look for a batch", model->name()));
+  }
+  if (what == "length" && !has_any_length(model, whole, base.shape.length)) {
+    throw UserError(
+        fmt::format("model '{}' takes sequences of {} only; look for a batch", model->name(), base.shape.length));
   }
   const std::int64_t start = what == "batch" ? base.shape.batch : base.shape.length;
   Found found = is_auto ? find_split(model, options, what, budget, start) : find(model, options, what, budget, start);

@@ -12,6 +12,9 @@
 namespace neap {
 namespace {
 
+// More than a kilobyte each: what decides should take a hundredth of the budget at most.
+constexpr std::size_t kMostMoments = 128;
+
 // The agent may take this share of the time of training, and so much at once at the beginning, for choices. A lesson
 // waits until the share has come to what it takes.
 constexpr double kShare = 0.0008;
@@ -58,7 +61,8 @@ Gearbox::Gearbox(const RecurrentTraining& options, std::uint64_t seed, bool lear
                       .ppo = {.epsilon = options.epsilon},
                       .dwell = options.dwell,
                       .most_switches = options.most_switches,
-                      .seed = seed};
+                      .seed = seed,
+                      .most_moments = kMostMoments};
   // What always fits.
   if (std::find(o.gears.begin(), o.gears.end(), Gear::rolled()) == o.gears.end()) o.gears.push_back(Gear::rolled());
   ppo::check(o);
@@ -317,6 +321,15 @@ void Gearbox::leave(double ms) {
     earned_ms_ = 0;
   }
   overhead_ms_ += ms_since(start);
+}
+
+std::int64_t Gearbox::bytes() const {
+  std::int64_t out = agent_ != nullptr ? agent_->bytes() : 0;
+  for (const auto& [layer, times] : known_) out += times.bytes();
+  for (const Layer& l : layers_) {
+    out += l.times.bytes() + static_cast<std::int64_t>(sizeof(Layer) + l.chunks.size() * sizeof(Chunk));
+  }
+  return out + static_cast<std::int64_t>(calls_.size() * sizeof(Call));
 }
 
 std::vector<RecurrentReport> Gearbox::report() const {

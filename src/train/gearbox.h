@@ -35,6 +35,7 @@ class Gearbox final : public GearSource {
   std::vector<RecurrentReport> report() const;
   const std::string& note() const { return note_; }  // what people should know of the policy file; mostly empty
   double overhead_ms() const { return overhead_ms_; }
+  std::int64_t bytes() const;  // of the agent, and of what is known of the layers' times
   // Of the layer with this name in the last step; for tests.
   Tape tape(std::string_view layer) const;
 

@@ -7,6 +7,7 @@
 #include "graph/op.h"
 #include "mixed/gelu_layers.h"
 #include "mixed/mixed.h"
+#include "mixed/tf32.h"
 #include "mixed/tiled_loss.h"
 #include "neap/error.h"
 #include "optimize/optimization.h"
@@ -15,6 +16,7 @@
 #include "split/sums.h"
 #include "train/carried.h"
 #include "train/state.h"
+#include "train/step_shapes.h"
 
 namespace neap {
 namespace {
@@ -64,30 +66,43 @@ void refuse_batch_norm(const Graph& forward) {
   }
 }
 
+void check_parts(const TrainOptions& options, const StepCount& batch) {
+  const std::string from = batch.step > 1 ? fmt::format(", from step {} on,", batch.step) : "";
+  if (options.accumulate < 1 || batch.count % options.accumulate != 0) {
+    throw UserError(fmt::format("--accumulate {}: a batch of {}{} cannot be cut into so many equal parts",
+                                options.accumulate, batch.count, from));
+  }
+  if (options.split < 1 || batch.count / options.accumulate % options.split != 0) {
+    throw UserError(fmt::format("--split {}: a batch of {}{} cannot be cut into so many equal parts", options.split,
+                                batch.count / options.accumulate, from));
+  }
+}
+
+void check_compute(const TrainOptions& options) {
+  if (options.compute != "f32" && options.compute != "tf32" && options.compute != "bf16") {
+    throw UserError(fmt::format("--compute '{}': take f32, tf32 or bf16", options.compute));
+  }
+  if (options.compute == "tf32" && options.device == "cpu") {
+    throw UserError("--compute tf32 is for --device cuda: a CPU has no TF32; take f32 or bf16");
+  }
+}
+
 }  // namespace
 
 ModelSpec make_spec(std::shared_ptr<const Model> model, const TrainOptions& options) {
   require(model != nullptr, "there is a model");
-  if (options.compute != "f32" && options.compute != "bf16") {
-    throw UserError(fmt::format("--compute '{}': take f32 or bf16", options.compute));
-  }
-  const std::int64_t batch = options.batch > 0 ? options.batch : model->batch();
-  if (options.accumulate < 1 || batch % options.accumulate != 0) {
-    throw UserError(fmt::format("--accumulate {}: a batch of {} cannot be cut into so many equal parts",
-                                options.accumulate, batch));
-  }
-  if (options.split < 1 || batch / options.accumulate % options.split != 0) {
-    throw UserError(fmt::format("--split {}: a batch of {} cannot be cut into so many equal parts", options.split,
-                                batch / options.accumulate));
-  }
+  check_compute(options);
+  const std::vector<StepCount> batches = step_batches(options, model->batch());
+  for (const StepCount& each : batches) check_parts(options, each);
   return {.model = std::move(model),
-          .request = {.batch = batch / options.accumulate,
+          .request = {.batch = batches.front().count / options.accumulate,
                       .length = options.length,
                       .image = options.image,
                       .frozen_batch_norm = options.frozen_batch_norm,
                       .loss = options.loss,
                       .padded = options.lengths == "varying"},
           .is_bf16 = options.compute == "bf16",
+          .is_tf32 = options.compute == "tf32",
           .parts = options.accumulate,
           .split = options.split};
 }
@@ -132,6 +147,7 @@ Graph build_step(const ModelSpec& spec, const TrainOptions& options, const Varia
   if (spec.split > 1 && (options.device == "cuda" || !spec.is_bf16)) out = with_sums_in_place(out);
   verify(out);
   if (spec.is_bf16) return with_bf16(out);
+  if (spec.is_tf32) out = with_tf32(std::move(out));
   return optimize(std::move(out), passes);
 }
 
@@ -155,7 +171,7 @@ Graph build_evaluation(const ModelSpec& spec, std::int64_t batch) {
   request.batch = batch;
   Graph out = build_forward(spec, request);
   verify(out);
-  return spec.is_bf16 ? with_bf16(out) : out;
+  return spec.is_bf16 ? with_bf16(out) : spec.is_tf32 ? with_tf32(std::move(out)) : out;
 }
 
 }  // namespace neap

@@ -15,8 +15,9 @@ namespace neap {
 
 struct ModelSpec {
   std::shared_ptr<const Model> model;
-  BuildRequest request;    // for training: one part of a batch
+  BuildRequest request;    // for training: one part of a batch, the first step's
   bool is_bf16 = false;    // products compute in bf16
+  bool is_tf32 = false;    // products of f32 by a GPU's TF32
   std::int64_t parts = 1;  // of a batch
   std::int64_t split = 1;  // pieces of such a part that take turns within a step
 

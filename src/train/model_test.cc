@@ -120,6 +120,22 @@ TEST(Model, FilesHaveTheLayoutFromOutside) {
   EXPECT_EQ(Trainer(model, again).summary().weights_hash, trainer.summary().weights_hash);
 }
 
+TEST(Model, ACheckpointInOtherNumbersIsRefused) {
+  for (const auto& [first, second] : {std::pair("f32", "bf16"), std::pair("bf16", "f32")}) {
+    const testing::TempDir folder;
+    TrainOptions options;
+    options.model = "mlp";
+    options.batch = 8;
+    options.compute = first;
+    options.checkpoint = folder / "run";
+    Trainer(options).checkpoint();
+    options.resume = true;
+    Trainer{options};
+    options.compute = second;
+    testing::expect_user_error([&] { Trainer{options}; }, {"compute", first, second});
+  }
+}
+
 TEST(Model, CheckpointsGoOnToTheSameBits) {
   const testing::TempDir folder;
   const auto model = std::make_shared<Small>();

@@ -23,6 +23,9 @@ class NewShapes {
   // A step of the shape planned last has run: the predictor learns its lifetimes, once.
   void note_step();
 
+  // Of the predictor.
+  std::int64_t bytes() const { return predictor_ != nullptr ? predictor_->own_bytes() : 0; }
+
   const PoolStats& last() const { return last_; }  // of the pool's last plan
   std::int64_t from_pool() const { return from_pool_; }
   std::int64_t from_policy() const { return from_policy_; }

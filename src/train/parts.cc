@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "neap/error.h"
 #include "train/budget.h"
 #include "train/setup.h"
+#include "train/step_shapes.h"
 
 namespace neap {
 namespace {
@@ -29,8 +32,9 @@ TrainOptions settled(const std::shared_ptr<const Model>& model, TrainOptions opt
   options.*field = 1;
   if (options.budget.empty()) return options;
   const std::int64_t budget = budget_of(options, flag);
-  const std::int64_t batch =
-      (options.batch > 0 ? options.batch : model->batch()) / (field == &TrainOptions::split ? options.accumulate : 1);
+  std::int64_t batch = 0;  // what all batches can be cut into
+  for (const StepCount& each : step_batches(options, model->batch())) batch = std::gcd(batch, each.count);
+  if (field == &TrainOptions::split) batch /= options.accumulate;
   TrainOptions each = options;
   std::int64_t least = 0;
   for (std::int64_t parts = 1; parts <= batch; ++parts) {

@@ -11,10 +11,10 @@
 
 namespace neap {
 
-Pieces::Pieces(Graph settled, std::vector<Way> ways, const SubgraphOptions& options)
+Pieces::Pieces(Graph settled, std::vector<Way> ways, const SubgraphOptions& options, DeviceKind device)
     : settled_(std::move(settled)),
       ways_(std::move(ways)),
-      roofline_(roofline_of(measure_ceilings())),
+      roofline_(roofline_of(ceilings_of(device))),
       costs_(node_costs(settled_, roofline_)),
       crossing_(crossing_bytes(settled_)),
       tree_(settled_, roofline_, options) {

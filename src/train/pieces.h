@@ -21,7 +21,7 @@ using Actions = std::vector<int>;  // one a piece: which of the ways
 class Pieces {
  public:
   // UserError: the options are wrong.
-  Pieces(Graph settled, std::vector<Way> ways, const SubgraphOptions& options);
+  Pieces(Graph settled, std::vector<Way> ways, const SubgraphOptions& options, DeviceKind device = DeviceKind::kCpu);
   Pieces(const Pieces&) = delete;
   Pieces& operator=(const Pieces&) = delete;
 

@@ -28,7 +28,8 @@ double& time_of(LayerReport& row, Phase phase) {
 
 }  // namespace
 
-std::vector<LayerReport> profile_by_layer(const Program& program, const Plan& plan, const std::vector<double>& ms) {
+std::vector<LayerReport> profile_by_layer(const Program& program, const Plan& plan, const std::vector<double>& ms,
+                                          DeviceKind device) {
   Rows rows;
   const Graph& graph = program.graph;
   for (std::size_t i = 0; i < plan.instructions.size(); ++i) {
@@ -48,7 +49,7 @@ std::vector<LayerReport> profile_by_layer(const Program& program, const Plan& pl
       rows.row(graph.at(graph.at(b.tensor).producer).layer).saved_bytes += b.bytes;
     }
   }
-  const Ceilings& ceilings = measure_ceilings();
+  const Ceilings& ceilings = ceilings_of(device);
   for (LayerReport& row : rows.all()) {
     const double compute_ms = row.gflop / ceilings.gflops * 1e3;
     const double memory_ms = static_cast<double>(row.traffic_bytes) / ceilings.bytes_per_second * 1e3;

@@ -1,10 +1,11 @@
 #include "train/race.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "neap/error.h"
-#include "train/median.h"
 #include "train/rounded.h"
 
 namespace neap {
@@ -12,10 +13,14 @@ namespace {
 
 constexpr int kRounds = 3;
 constexpr int kVisit = 3;  // steps in a row; the first one pays for the change
-// Nothing that took so much longer in every step than the best in half of them is given another round.
-constexpr double kHopeless = 1.03;
+// Nothing that took so much longer than the best is given another round; two steps alone say little.
+constexpr double kHopeless[kRounds] = {1.1, 1.05, 1.03};
+
+// As many go on after a round at most: a race of five is over in thirty steps.
+constexpr std::size_t kGoOn[kRounds - 1] = {3, 2};
 
 constexpr double kWorthARace = 1.2;  // of the simulated time of what runs
+constexpr double kAsLong = 0.01;     // of the same: no difference
 
 constexpr std::int64_t kRest = 32;  // steps
 constexpr std::int64_t kMostDoublings = 3;
@@ -36,9 +41,9 @@ bool Race::add(double ms) {
   at_ = next();
   if (at_ <= before) {  // all have had their turn
     drop_the_hopeless();
+    if (round_ + 1 < kRounds) drop_all_but(kGoOn[round_]);
     at_ = runners_[at_].is_out ? next() : at_;
-    const auto left = std::count_if(runners_.begin(), runners_.end(), [](const Runner& r) { return !r.is_out; });
-    is_over_ = ++round_ == kRounds || left == 1;
+    is_over_ = ++round_ == kRounds || left() == 1;
   }
   if (is_over_) at_ = fastest();
   is_waiting_ = at_ != before;
@@ -49,6 +54,14 @@ std::int64_t Race::bytes() const {
   std::int64_t out = 0;
   for (const Runner& r : runners_) out += own_bytes(r.plan);
   return out;
+}
+
+// What disturbs a machine only makes steps longer, and often several in a row: the two shortest say what a plan takes,
+// once there are more than two.
+double Race::Runner::takes() const {
+  std::vector<double> sorted = ms;
+  std::ranges::sort(sorted);
+  return sorted.size() > 2 ? (sorted[0] + sorted[1]) / 2 : sorted[0];
 }
 
 std::size_t Race::next() const {
@@ -62,28 +75,56 @@ std::size_t Race::fastest() const {
   std::size_t best = runners_.size();
   for (std::size_t i = 0; i < runners_.size(); ++i) {
     if (runners_[i].is_out) continue;
-    if (best == runners_.size() || median(runners_[i].ms) < median(runners_[best].ms)) best = i;
+    if (best == runners_.size() || runners_[i].takes() < runners_[best].takes()) best = i;
   }
   return best;
 }
 
 void Race::drop_the_hopeless() {
-  const double best = median(runners_[fastest()].ms);
-  for (Runner& r : runners_) {
-    r.is_out = r.is_out || *std::min_element(r.ms.begin(), r.ms.end()) > kHopeless * best;
-  }
+  const double best = runners_[fastest()].takes();
+  for (Runner& r : runners_) r.is_out = r.is_out || r.takes() > kHopeless[round_] * best;
 }
+
+std::size_t Race::left() const {
+  return static_cast<std::size_t>(std::ranges::count(runners_, false, &Runner::is_out));
+}
+
+void Race::drop_all_but(std::size_t count) {
+  const auto takes = [](const Runner& r) { return r.is_out ? -1 : r.takes(); };
+  while (left() > count) std::ranges::max_element(runners_, {}, takes)->is_out = true;
+}
+
+namespace {
+
+// What is computed again, leaves the arena, or is encoded: everything but when transfers are begun.
+std::vector<std::tuple<Action, std::uint32_t, std::uint32_t>> decided_in(const Plan& plan) {
+  std::vector<std::tuple<Action, std::uint32_t, std::uint32_t>> out;
+  for (const Instruction& in : plan.instructions) {
+    const bool is_decision =
+        in.action == Action::kRecompute || in.action == Action::kSpillBegin || in.action == Action::kEncode;
+    if (is_decision) out.emplace_back(in.action, in.node.index, in.tensor.index);
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+}  // namespace
 
 std::vector<Plan> entrants_of(std::vector<Plan> offered, const Plan& present, std::optional<Plan> former,
                               std::int64_t limit, const std::function<double(const Plan&)>& ms) {
   const bool is_within = present.peak_bytes <= limit;
   const double most = is_within ? kWorthARace * ms(present) : std::numeric_limits<double>::infinity();
   std::vector<Plan> out;
+  const auto is_like = [&](const Plan& a, const Plan& b) {
+    return a == b || (std::abs(ms(a) - ms(b)) <= kAsLong * ms(b) && decided_in(a) == decided_in(b));
+  };
   const auto enter = [&](Plan plan, bool is_sure) {
     if (plan.peak_bytes > limit || (!is_sure && ms(plan) > most)) return;
-    if (std::ranges::find(out, plan) == out.end()) out.push_back(std::move(plan));
+    if (std::ranges::none_of(out, [&](const Plan& each) { return is_like(plan, each); }))
+      out.push_back(std::move(plan));
   };
   for (std::size_t i = 0; i < offered.size(); ++i) {
+    if (is_within && is_like(offered[i], present)) continue;
     const bool spills = !offered[i].slots.empty();
     enter(std::move(offered[i]), i > 0 && spills);
   }

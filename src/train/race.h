@@ -1,4 +1,5 @@
-// Plans between which the simulator cannot judge for sure, run in turn: the one whose steps are the shortest stays.
+// Plans between which the simulator cannot judge for sure, run in turn: the one whose shortest steps are the shortest
+// stays.
 // What a transfer takes from the calls beside it, no time of a call alone can say.
 #pragma once
 
@@ -30,10 +31,13 @@ class Race {
     Plan plan;
     std::vector<double> ms;
     bool is_out = false;
+    double takes() const;  // of those steps
   };
   std::size_t next() const;
   std::size_t fastest() const;
   void drop_the_hopeless();
+  void drop_all_but(std::size_t count);
+  std::size_t left() const;
 
   std::vector<Runner> runners_;
   std::size_t at_ = 0;
@@ -45,7 +49,8 @@ class Race {
 
 // Who runs within `limit` bytes, the first to begin: the plan that is offered, its rivals, what runs now, so that no
 // new plan stays that is slower in fact, and what ran before. Not what the simulator (`ms`) calls much worse than what
-// runs now, since that is no matter of noise; but about the link it may be wrong, so rivals that spill do.
+// runs now, since that is no matter of noise; but about the link it may be wrong, so rivals that spill do. Of plans
+// that decide the same and take as long by the simulator one runs: what runs now, if it is one of them.
 std::vector<Plan> entrants_of(std::vector<Plan> offered, const Plan& present, std::optional<Plan> former,
                               std::int64_t limit, const std::function<double(const Plan&)>& ms);
 

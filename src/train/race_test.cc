@@ -41,12 +41,44 @@ TEST(Race, TheShortestStepsWinWhoeverBegan) {
 
 TEST(Race, WhatIsFarBehindRunsNoSecondRound) {
   Race race({plan_of(0), plan_of(1)});
-  EXPECT_EQ(run(race, {104, 100}), 6);
+  EXPECT_EQ(run(race, {112, 100}), 6);
   EXPECT_EQ(race.running().peak_bytes, 1);
+  Race closer({plan_of(0), plan_of(1)});
+  EXPECT_EQ(run(closer, {106, 100}), 12) << "what is not so far behind has one";
+  EXPECT_EQ(closer.running().peak_bytes, 1);
 
   Race three({plan_of(0), plan_of(1), plan_of(2)});
   EXPECT_EQ(run(three, {100, 130, 98}), 9 + 6 + 6);
   EXPECT_EQ(three.running().peak_bytes, 2);
+}
+
+TEST(Race, OfManyFewGoOn) {
+  Race race({plan_of(0), plan_of(1), plan_of(2), plan_of(3), plan_of(4)});
+  EXPECT_EQ(run(race, {102, 101, 100, 99, 98}), 15 + 9 + 6);
+  EXPECT_EQ(race.running().peak_bytes, 4);
+}
+
+TEST(Race, PlansThatDecideTheSameRunOnce) {
+  const auto plan = [](std::int64_t bytes, std::vector<Action> actions) {
+    Plan out = plan_of(bytes);
+    for (std::uint32_t i = 0; i < actions.size(); ++i) out.instructions.push_back({.action = actions[i], .node = {i}});
+    return out;
+  };
+  const std::vector<Action> kept = {Action::kRun, Action::kRun};
+  const std::vector<Action> other = {Action::kRun, Action::kRecompute};
+  const auto ms = [](const Plan& p) { return static_cast<double>(p.peak_bytes); };
+  const auto bytes = [&](std::vector<Plan> offered, std::optional<Plan> former) {
+    std::vector<std::int64_t> out;
+    for (const Plan& each : entrants_of(std::move(offered), plan(1000, kept), std::move(former), 5000, ms)) {
+      out.push_back(each.peak_bytes);
+    }
+    return out;
+  };
+  using Bytes = std::vector<std::int64_t>;
+  EXPECT_EQ(bytes({plan(995, kept)}, std::nullopt), (Bytes{1000})) << "nothing is new";
+  EXPECT_EQ(bytes({plan(980, kept)}, std::nullopt), (Bytes{980, 1000})) << "transfers that are placed better";
+  EXPECT_EQ(bytes({plan(995, other)}, std::nullopt), (Bytes{995, 1000}));
+  EXPECT_EQ(bytes({plan(995, other), plan(996, other)}, plan(1001, kept)), (Bytes{995, 1000}));
 }
 
 TEST(Race, NoiseSeldomDecides) {
@@ -60,6 +92,47 @@ TEST(Race, NoiseSeldomDecides) {
     wrong += other.running().peak_bytes == 0 ? 0 : 1;
   }
   EXPECT_LE(wrong, 8);
+}
+
+// Something else has the machine for many steps, and more of one plan than of the other.
+TEST(Race, ABurstDecidesNothing) {
+  for (const int begins : {5, 6, 7, 11}) {
+    Race race({plan_of(0), plan_of(1)});
+    for (int step = 0; !race.is_over(); ++step) {
+      const double ms = race.running().peak_bytes == 0 ? 100 : 102;
+      race.add(step >= begins && step < begins + 8 ? 2 * ms : ms);
+    }
+    EXPECT_EQ(race.running().peak_bytes, 0) << begins;
+  }
+}
+
+TEST(Race, OneDisturbedStepEndsNoRace) {
+  for (const int disturbed : {1, 2, 4, 5}) {
+    Race race({plan_of(0), plan_of(1)});
+    for (int step = 0; !race.is_over(); ++step) {
+      const double ms = race.running().peak_bytes == 0 ? 100 : 102;
+      race.add(step == disturbed ? 2 * ms : ms);
+    }
+    EXPECT_EQ(race.running().peak_bytes, 0) << disturbed;
+  }
+}
+
+// Both steps of a plan's first visit, by less than would make it hopeless.
+TEST(Race, ADisturbedVisitEndsNoRace) {
+  Race race({plan_of(0), plan_of(1)});
+  for (int step = 0; !race.is_over(); ++step) {
+    const double ms = race.running().peak_bytes == 0 ? 100 : 106;
+    race.add(step < 3 ? 1.14 * ms : ms);
+  }
+  EXPECT_EQ(race.running().peak_bytes, 0);
+}
+
+TEST(Race, StepsThatTakeNoTimeEndIt) {
+  Race race({plan_of(0), plan_of(1), plan_of(2), plan_of(3), plan_of(4)});
+  for (int step = 0; !race.is_over(); ++step) {
+    ASSERT_LT(step, 1000);
+    race.add(0);
+  }
 }
 
 TEST(Race, WhatTheSimulatorCallsMuchWorseDoesNotRun) {

@@ -38,9 +38,9 @@ void Trainer::Impl::follow_plan(Stepper& stepper) {
   const auto refuse = [&](const std::string& why) {
     throw UserError(fmt::format("--replay '{}', step {}: {}", replay_->path(), step_ + 1, why));
   };
-  if (entry->length != stepper.shape().length) {
-    refuse(fmt::format("the batch has length {}, the plan is for {}; were the data others?", stepper.shape().length,
-                       entry->length));
+  if (const BatchShape made_for{entry->batch, entry->length, stepper.shape().variant}; made_for != stepper.shape()) {
+    refuse(fmt::format("the batch has {}, the plan is for {}; were the data others?", text_of(stepper.shape()),
+                       text_of(made_for)));
   }
   const Plan& plan = *entry->plan;
   if (const auto error = check_recorded(plan, stepper.graph(), stepper.program()->costs)) refuse(*error);
@@ -59,6 +59,7 @@ void Trainer::Impl::note_decisions(const Stepper& stepper, bool is_new_plan) {
   const bool is_new_budget = std::exchange(noted_budget_, budget()) != budget();
   if (!is_new_plan && !is_new_budget) return;
   decisions_->add({.step = step_ + 1,
+                   .batch = stepper.shape().batch,
                    .length = stepper.shape().length,
                    .budget = budget(),
                    .plan = is_new_plan ? std::optional(stepper.plan()) : std::nullopt});

@@ -22,6 +22,12 @@ double parse_number(std::string_view key, std::string_view text) {
 }
 
 void set(ScheduleOptions& o, std::string_view key, double value) {
+  const bool is_falls = key == "every" || key == "factor";
+  const bool is_of_this = is_falls ? o.name == "step" : key != "floor" || o.name == "cosine" || o.name == "linear";
+  if (!is_of_this) {
+    throw UserError(
+        fmt::format("schedule {} has no '{}'; {} has", o.name, key, is_falls ? "step" : "cosine or linear"));
+  }
   if (key == "warmup") {
     o.warmup = static_cast<std::int64_t>(value);
   } else if (key == "every") {

@@ -47,7 +47,8 @@ TEST(Schedule, ParsesItsText) {
 
 TEST(Schedule, RefusesNonsense) {
   for (const char* text : {"", "cosin", "cosine:warmup", "cosine:warmup=x", "cosine:floor=2", "step:every=0",
-                           "step:factor=-1", "cosine:warmup=-1", "cosine:depth=1"}) {
+                           "step:factor=-1", "cosine:warmup=-1", "cosine:depth=1", "cosine:every=5", "linear:factor=2",
+                           "constant:floor=0.5", "step:floor=0.5"}) {
     EXPECT_THROW(parse_schedule(text), UserError) << text;
   }
 }

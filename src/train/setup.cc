@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <set>
+#include <algorithm>
 
 #include "core/bytes.h"
 #include "core/clock.h"
@@ -11,7 +11,6 @@
 #include "observe/ceilings.h"
 #include "optimize/optimization.h"
 #include "train/budget.h"
-#include "train/data/sequences.h"
 #include "train/parts.h"
 #include "train/schedule.h"
 #include "train/settle.h"
@@ -19,13 +18,13 @@
 
 namespace neap {
 
-std::unique_ptr<Device> make_device(const TrainOptions& options) {
+std::unique_ptr<Device> make_device(const TrainOptions& options, DeviceMaker cuda) {
   if (options.device == "cpu") return make_cpu_device(options.threads);
   if (options.device == "null") return make_null_device();
-  if (options.device == "cuda" && make_cuda_device == nullptr) {
+  if (options.device == "cuda" && cuda == nullptr) {
     throw UserError("this build of neap has no CUDA; use --device cpu");
   }
-  if (options.device == "cuda") return make_cuda_device();
+  if (options.device == "cuda") return cuda();
   throw UserError(fmt::format("there is no device '{}'; take cpu, cuda or null", options.device));
 }
 
@@ -75,15 +74,8 @@ std::string first_budget(const TrainOptions& options) {
   return options.budget;
 }
 
-// The lengths that batches can have besides the longest: the minimum is proven for each.
-std::set<std::int64_t> other_lengths(const TrainOptions& options, std::int64_t longest) {
-  std::set<std::int64_t> out;
-  for (const StepLength& part : parse_length_schedule(options.length_schedule, longest)) out.insert(part.length);
-  if (options.lengths == "varying") {
-    for (std::int64_t length = kLengthStep; length < longest; length += kLengthStep) out.insert(length);
-  }
-  out.erase(longest);
-  return out;
+BatchShape part_of(const StepShape& shape, const ModelSpec& spec) {
+  return {.batch = shape.batch / spec.parts, .length = shape.length};
 }
 
 void check_lengths(const Setup& setup, const TrainOptions& options) {
@@ -93,22 +85,29 @@ void check_lengths(const Setup& setup, const TrainOptions& options) {
   }
   const bool is_varying = options.lengths == "varying";
   if (!is_varying && options.length_schedule.empty()) return;
-  if (setup.shape.length == 0) {
+  if (setup.longest == 0) {
     throw UserError(fmt::format("model '{}' takes no sequences, whose lengths could change", model.name()));
   }
   if (is_varying && !model.takes_padding()) {
     throw UserError(fmt::format("--lengths varying: model '{}' would take padding for data", model.name()));
   }
-  parse_length_schedule(options.length_schedule, setup.shape.length);
+}
+
+void check_batches(const TrainOptions& options) {
+  if (options.batch_schedule.empty() || !options.carry_state) return;
+  throw UserError(
+      "--carry-state: each sample of a batch goes on where one of the batch before has ended, so batches cannot change "
+      "their size; leave --batch-schedule out");
 }
 
 }  // namespace
 
-std::shared_ptr<Program> prepare_length(const Setup& setup, const TrainOptions& options, std::int64_t length,
-                                        int variant) {
+std::shared_ptr<Program> prepare_shape(const Setup& setup, const TrainOptions& options, const BatchShape& shape) {
   ModelSpec spec = setup.spec;
-  if (length > 0) spec.request.length = length;
-  const Variant form = setup.variants.empty() ? Variant{} : setup.variants.at(static_cast<std::size_t>(variant));
+  spec.request.batch = shape.batch;
+  if (shape.length != setup.longest)
+    spec.request.length = shape.length;  // what is the model's own need not be asked for
+  const Variant form = setup.variants.empty() ? Variant{} : setup.variants.at(static_cast<std::size_t>(shape.variant));
   auto out =
       std::make_shared<Program>(prepare(build_training(spec, options, form), *setup.device, options.own_kernels));
   guess_times(out->graph, setup.device->kind(), out->costs);
@@ -145,12 +144,12 @@ struct Least {
   Plan plan;
 };
 
-// The plan of the fewest bytes for the longest shape, among all variants.
+// The plan of the fewest bytes for the largest shape, among all variants.
 Least find_least(Setup& setup, const TrainOptions& options) {
   Least out{.program = setup.program, .plan = smallest_plan(setup, *setup.program, nullptr)};
   setup.variant_bytes = {out.plan.peak_bytes};
   for (int v = 1; v < static_cast<int>(setup.variants.size()); ++v) {
-    auto program = prepare_length(setup, options, 0, v);
+    auto program = prepare_shape(setup, options, {setup.shape.batch, setup.shape.length, v});
     const StateLayout layout = shared_layout(setup.program->graph, setup.plan, program->graph);
     Plan plan = smallest_plan(setup, *program, &layout);
     setup.variant_bytes.push_back(plan.peak_bytes);
@@ -161,18 +160,43 @@ Least find_least(Setup& setup, const TrainOptions& options) {
   return out;
 }
 
-// Store-all's plan, and what the run needs at least.
+Plan store_all_plan(const Setup& setup, const Program& program) {
+  return plan_within(store_all_policy(), {program.graph, program.costs, setup.link}, std::nullopt);
+}
+
+// The largest shape, which storing everything needs the most for; its program and store-all's plan.
+void find_largest(Setup& setup, const TrainOptions& options) {
+  for (const StepShape& each : largest_shapes(setup.shapes)) {
+    const BatchShape shape = part_of(each, setup.spec);
+    auto program =
+        shape == setup.shape && setup.variants[0] == Variant{} ? setup.program : prepare_shape(setup, options, shape);
+    Plan plan = store_all_plan(setup, *program);
+    if (plan.peak_bytes <= setup.store_all_bytes) continue;
+    setup.store_all_bytes = plan.peak_bytes;
+    setup.min_shape = each;
+    setup.shape = shape;
+    setup.program = std::move(program);
+    setup.plan = std::move(plan);
+  }
+}
+
+// What the run needs at least: all shapes of it.
 Least find_bytes(Setup& setup, const TrainOptions& options) {
-  setup.plan = plan_within(store_all_policy(), {setup.program->graph, setup.program->costs, setup.link}, std::nullopt);
-  setup.store_all_bytes = setup.plan.peak_bytes;
   setup.exact_saved_bytes = saved_bytes(setup.plan, setup.program->graph);
   const bool keeps_all = setup.policy.get() == &store_all_policy();
   Least least = keeps_all ? Least{setup.program, setup.plan} : find_least(setup, options);
   setup.min_bytes = least.plan.peak_bytes;
-  for (const std::int64_t length : other_lengths(options, setup.shape.length)) {
-    const auto program = prepare_length(setup, options, length, setup.least_variant);
+  for (const StepShape& each : all_shapes(setup.shapes, options)) {
+    BatchShape shape = part_of(each, setup.spec);
+    if (shape.batch == setup.shape.batch && shape.length == setup.shape.length) continue;
+    shape.variant = setup.least_variant;
+    auto program = prepare_shape(setup, options, shape);
     const StateLayout layout = shared_layout(setup.program->graph, setup.plan, program->graph);
-    setup.min_bytes = std::max(setup.min_bytes, smallest_plan(setup, *program, &layout).peak_bytes);
+    Plan plan = smallest_plan(setup, *program, &layout);
+    if (plan.peak_bytes <= setup.min_bytes) continue;
+    setup.min_bytes = plan.peak_bytes;
+    setup.min_shape = each;
+    least = {std::move(program), std::move(plan)};
   }
   return least;
 }
@@ -188,7 +212,8 @@ void find_budget(Setup& setup, const TrainOptions& options) {
 void plan_first(Setup& setup, const TrainOptions& options, Least least) {
   // What takes memory of its own to be measured is measured before the arena has its pages.
   const bool is_tight = setup.budget && setup.plan.peak_bytes > *setup.budget;
-  if (is_tight && setup.device->kind() == DeviceKind::kCpu) measure_ceilings();
+  const bool may_be_tight = is_tight || !options.budget_schedule.empty();
+  if (may_be_tight && setup.device->kind() == DeviceKind::kCpu) measure_ceilings();
   if (setup.budget && *setup.budget < setup.min_bytes) {
     setup.plan = std::move(least.plan);  // it is refused, and this says what the minimum consists of
     setup.program = std::move(least.program);
@@ -197,7 +222,7 @@ void plan_first(Setup& setup, const TrainOptions& options, Least least) {
     setup.plan = settling_plan(*setup.policy, setup.problem(*setup.program, nullptr, stored), setup.budget);
   } else if (is_tight) {
     setup.shape.variant = choose_variant(setup, setup.budget);
-    if (setup.shape.variant > 0) setup.program = prepare_length(setup, options, 0, setup.shape.variant);
+    if (setup.shape.variant > 0) setup.program = prepare_shape(setup, options, setup.shape);
     setup.plan = first_plan(*setup.policy, {setup.program->graph, setup.program->costs, setup.link}, *setup.budget);
   }
 }
@@ -221,15 +246,18 @@ Setup make_setup(std::shared_ptr<const Model> model, const TrainOptions& options
   Setup out;
   out.spec = make_spec(std::move(model), options);
   out.device = make_device(options);
-  out.program = prepare_length(out, options, 0, 0);
+  check_batches(options);
+  out.program = prepare_shape(out, options, {.batch = out.spec.batch()});
   out.variants = variants_of(options, out.program->graph);
-  if (out.variants[0] != Variant{}) out.program = prepare_length(out, options, 0, 0);
-  out.shape = {.batch = out.spec.batch(), .length = sequence_length(out.program->graph)};
+  out.longest = sequence_length(out.program->graph);
+  out.shape = {.batch = out.spec.batch(), .length = out.longest};
   check_lengths(out, options);
+  out.shapes = step_shapes(options, out.spec.model->batch(), out.longest);
   out.link = guessed_link(options, out.device->kind());
   out.policy = make_policy(options.policy, options.checkpointing, has_place(options));
-  out.levels = Levels::make(options, out.program->graph);
   const auto start = Clock::now();
+  find_largest(out, options);
+  out.levels = Levels::make(options, out.program->graph);
   Least least = find_bytes(out, options);
   find_budget(out, options);
   plan_first(out, options, std::move(least));

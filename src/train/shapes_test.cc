@@ -13,6 +13,7 @@
 #include "train/budget_control.h"
 #include "train/call_times.h"
 #include "train/drift.h"
+#include "train/run_testing.h"
 #include "train/step_list.h"
 
 namespace neap {
@@ -30,18 +31,8 @@ constexpr const char* kGru = "gru-lm:hidden=64,vocab=64";
 constexpr const char* kGpt = "gpt-mini:layers=2,width=64,heads=2,dropout=0.1";
 constexpr const char* kBert = "bert-mini:layers=2,width=64,heads=2,vocab=64,dropout=0.1";
 
-struct Record {
-  std::vector<StepReport> steps;
-  Summary summary;
-};
-
-Record run(const TrainOptions& options) {
-  Trainer trainer(options);
-  Record out;
-  while (trainer.step() < options.steps) out.steps.push_back(trainer.advance());
-  out.summary = trainer.summary();
-  return out;
-}
+using testing::Record;
+using testing::run;
 
 TEST(VaryingLengths, BatchesDifferAndEachFitsTheBudgetToTheSameBits) {
   for (const char* model : {kLstm, kGru, kGpt, kBert}) {

@@ -14,7 +14,7 @@
 #include "neap/layers.h"
 #include "neap/recurrent.h"
 #include "neap/train.h"
-#include "ops/kernel.h"
+#include "ops/has_kernel.h"
 #include "train/model_spec.h"
 #include "train/parts.h"
 #include "train/resume_testing.h"
@@ -287,27 +287,20 @@ TEST(SplitTraining, AdviceNamesTheParts) {
   EXPECT_NE(all.find("(--split 2)"), std::string::npos) << all;
 }
 
-bool has_kernel_on_cuda(const Node& node) {
-  for (std::size_t k = 0; k < node.op->kernel_count; ++k) {
-    if (node.op->kernels[k].device == DeviceKind::kCuda) return true;
-  }
-  return false;
-}
-
 std::map<std::string, int> ops_on_cuda(const TrainOptions& options) {
   const Graph graph = build_training(make_spec(open_builtin_model(options.model), options), options);
   std::map<std::string, int> count;
   for (const Node& node : graph.nodes) {
     ++count[std::string(node.op->name)];
     const bool is_view = node.op->view_offset != nullptr && node.op->view_offset(call_of(graph, node)).has_value();
-    EXPECT_TRUE(is_view || has_kernel_on_cuda(node)) << options.model << ": " << node.op->name;
+    EXPECT_TRUE(is_view || has_kernel(*node.op, DeviceKind::kCuda)) << options.model << ": " << node.op->name;
   }
   return count;
 }
 
 // Needs no GPU: what a GPU would be given, op by op.
 TEST(SplitTraining, AGpuHasKernelsForIt) {
-  for (const std::string compute : {"f32", "bf16"}) {
+  for (const std::string compute : {"f32", "tf32", "bf16"}) {
     for (const std::int64_t split : {1, 4}) {
       for (const Case& c : kCases) {
         TrainOptions options = options_for(c, split);

@@ -9,6 +9,7 @@
 #include "core/bytes.h"
 #include "core/clock.h"
 #include "neap/error.h"
+#include "observe/ceilings.h"
 #include "plan/simulate.h"
 #include "plan/validate.h"
 #include "train/settle.h"
@@ -23,8 +24,8 @@ std::int64_t key_of(const Steering::Budget& budget) { return budget.value_or(kNo
 }  // namespace
 
 std::string above_budget(const BatchShape& shape, std::int64_t bytes, std::int64_t budget) {
-  return fmt::format("batches of length {} need {} without spilling, and the budget is {}", shape.length,
-                     human_bytes(bytes), human_bytes(budget));
+  return fmt::format("batches of {} need {} without spilling, and the budget is {}", text_of(shape), human_bytes(bytes),
+                     human_bytes(budget));
 }
 
 // Where everything can be stored, that is the plan, whatever measured times make of others.
@@ -53,9 +54,11 @@ Steering::NewPlan Steering::plan_new(const BatchShape& shape, const Program& pro
   if (!is_good) {
     is_quick = is_tight(budget) && setup_.policy->has_quick_first();
     plan = is_quick ? first_plan(*setup_.policy, problem, *budget) : plan_within(*setup_.policy, problem, budget);
-    Costs guessed = program.costs;
-    guess_times(program.graph, setup_.device->kind(), guessed);
-    plan = or_proven(std::move(*plan), *setup_.policy, problem, guessed, budget);
+    if (plan->peak_bytes > key_of(budget)) {
+      Costs guessed = program.costs;
+      guess_times(program.graph, setup_.device->kind(), guessed);
+      plan = or_proven(std::move(*plan), *setup_.policy, problem, guessed, budget);
+    }
   }
   setup_.planning_ms += ms_since(start);
   return {std::move(*plan), is_quick};
@@ -327,7 +330,6 @@ void learn_codec(const Plan& plan, const std::vector<double>& timed, CodecCosts&
 // The plan was made with guesses; now there are times.
 void Steering::learn(Stepper& stepper, double step_ms, const std::vector<double>& timed) {
   std::vector<double>& ms = stepper.program()->costs.ms;
-  stepper.program()->costs.bytes_per_ms = 0;
   const double guessed = sum(ms);
   learn_codec(stepper.plan(), timed, stepper.program()->costs.codec);
   Steered& s = stepper.steered;
@@ -352,7 +354,10 @@ void Steering::after_step(Stepper& stepper, Steppers& steppers, double ms, const
   if (link.write_bytes_per_ms > 0) setup_.link.write_bytes_per_ms = link.write_bytes_per_ms;
   if (link.read_bytes_per_ms > 0) setup_.link.read_bytes_per_ms = link.read_bytes_per_ms;
   const bool is_first = s.times.is_empty();
-  if (!timed.empty()) learn(stepper, ms, timed);
+  if (!timed.empty()) {
+    learn(stepper, ms, timed);
+    stepper.program()->costs.bytes_per_ms = ceilings_of(setup_.device->kind()).bytes_per_second * 1e-3;
+  }
   if (s.simulated_ms > 0) s.pace.add(ms / s.simulated_ms);
   if (s.race && timed.empty()) {
     s.race->add(ms);

@@ -94,7 +94,7 @@ void Trainer::Impl::expect(const Stepper& stepper, StepReport& report) const {
 void Trainer::Impl::run_part(StepReport& report) {
   const BatchInfo batch = batches_->next();
   part_begins_ = batch.begins;
-  Stepper& stepper = tuned(stepper_for(batch.length));
+  Stepper& stepper = tuned(stepper_for(batch));
   if (replay_) {
     follow_plan(stepper);
   } else {
@@ -117,6 +117,7 @@ void Trainer::Impl::run_part(StepReport& report) {
   finish_part(stepper, run_ms, compute_ms);
   report.loss += loss;
   report.compute_ms += compute_ms;
+  report.batch += stepper.shape().batch;
   report.length = std::max(report.length, stepper.shape().length);
   report.tokens += batch.tokens > 0 ? batch.tokens : stepper.shape().batch * stepper.shape().length;
   report.peak_bytes = std::max(report.peak_bytes, stepper.executor().peak_bytes());

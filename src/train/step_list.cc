@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <limits>
 #include <optional>
 
 #include "neap/error.h"
@@ -14,6 +15,18 @@ std::optional<std::int64_t> parse_count(std::string_view text) {
   std::int64_t out = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), out);
   if (status != std::errc() || end != text.data() + text.size() || out < 1) return std::nullopt;
+  return out;
+}
+
+// `rule` is what a value that is none breaks.
+std::vector<StepCount> parse_counts(std::string_view text, std::string_view flag, std::int64_t most,
+                                    std::string_view rule) {
+  std::vector<StepCount> out;
+  for (const StepValue& part : parse_step_list(text, flag)) {
+    const auto count = parse_count(part.value);
+    if (!count || *count > most) throw UserError(fmt::format("{} '{}:{}': {}", flag, part.step, part.value, rule));
+    out.push_back({part.step, *count});
+  }
   return out;
 }
 
@@ -41,17 +54,14 @@ std::vector<StepValue> parse_step_list(std::string_view text, std::string_view f
   return out;
 }
 
-std::vector<StepLength> parse_length_schedule(std::string_view text, std::int64_t longest) {
-  std::vector<StepLength> out;
-  for (const StepValue& part : parse_step_list(text, "--length-schedule")) {
-    const auto length = parse_count(part.value);
-    if (!length || *length > longest) {
-      throw UserError(fmt::format("--length-schedule '{}:{}': lengths go from 1 to the --length of {}", part.step,
-                                  part.value, longest));
-    }
-    out.push_back({part.step, *length});
-  }
-  return out;
+std::vector<StepCount> parse_length_schedule(std::string_view text, std::int64_t longest) {
+  return parse_counts(text, "--length-schedule", longest,
+                      fmt::format("lengths go from 1 to the --length of {}", longest));
+}
+
+std::vector<StepCount> parse_batch_schedule(std::string_view text) {
+  return parse_counts(text, "--batch-schedule", std::numeric_limits<std::int32_t>::max(),
+                      "a batch has a number of samples from 1 up");
 }
 
 }  // namespace neap

@@ -17,11 +17,16 @@ struct StepValue {
 // Steps from 1 up, ascending. UserError names `flag` and the part that is wrong.
 std::vector<StepValue> parse_step_list(std::string_view text, std::string_view flag);
 
-// --length-schedule: the same with lengths, from 1 up to `longest`.
-struct StepLength {
+// The same with numbers from 1 up.
+struct StepCount {
   std::int64_t step = 0;
-  std::int64_t length = 0;
+  std::int64_t count = 0;
+  friend bool operator==(const StepCount&, const StepCount&) = default;
 };
-std::vector<StepLength> parse_length_schedule(std::string_view text, std::int64_t longest);
+
+// --length-schedule: time steps, up to `longest`.
+std::vector<StepCount> parse_length_schedule(std::string_view text, std::int64_t longest);
+// --batch-schedule: samples.
+std::vector<StepCount> parse_batch_schedule(std::string_view text);
 
 }  // namespace neap

@@ -24,7 +24,7 @@ StateLayout shared_layout(const Graph& base, const Plan& plan, const Graph& grap
     const Tensor& b = base.at(*there);
     const bool is_same = a.type == b.type && (a.role != Role::kConstant || (a.data && b.data && *a.data == *b.data));
     if (!is_same && a.role != Role::kConstant) {
-      throw UserError("'" + a.name + "' is " + a.type.text() + " for one length of the batch and " + b.type.text() +
+      throw UserError("'" + a.name + "' is " + a.type.text() + " for one shape of the batch and " + b.type.text() +
                       " for another; the state of a model may not depend on it");
     }
     return !is_same;

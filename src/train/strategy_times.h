@@ -37,6 +37,12 @@ class StrategyTimes {
     return sum;
   }
 
+  std::int64_t bytes() const {
+    std::size_t out = 0;
+    for (const auto& [action, nodes] : by_action_) out += nodes.size() * sizeof(Known);
+    return static_cast<std::int64_t>(out);
+  }
+
  private:
   static constexpr double kUnknown = -1;
   std::map<int, std::vector<Known>> by_action_;

@@ -115,7 +115,7 @@ Caches caches_of(const Ceilings& ceilings) {
 std::unique_ptr<Stepper> make_plain(const Setup& setup, const TrainOptions& options, Stepper& optimized, Arena& arena) {
   TrainOptions off = options;
   off.optimize = "off";
-  auto program = prepare_length(setup, off, 0, setup.shape.variant);
+  auto program = prepare_shape(setup, off, setup.shape);
   if (program->numerics_id == setup.program->numerics_id) return nullptr;
   StateLayout layout = shared_layout(setup.program->graph, optimized.plan(), program->graph);
   Plan plan = std::get<Plan>(make_plan(program->graph, program->costs, {}, kNoBudget, &layout));
@@ -216,8 +216,10 @@ SubgraphProfile profile_subgraphs(std::shared_ptr<const Model> model, const Trai
   check(subgraphs, graph);
   std::string why;
   const auto counters = HardwareCounters::open(why);
-  SubgraphProfile out{
-      .ceilings = measure_ceilings(), .clock_mhz = core_clock_mhz(counters.get()), .rows = {}, .log = {}};
+  SubgraphProfile out{.ceilings = ceilings_of(setup.device->kind()),
+                      .clock_mhz = core_clock_mhz(counters.get()),
+                      .rows = {},
+                      .log = {}};
   const auto arena = setup.device->make_arena(2 * setup.plan.peak_bytes, false);
   arena->resize(setup.plan.peak_bytes);
   Stepper stepper(setup.shape, setup.program, setup.plan, layout_of(setup.plan, graph), *setup.device, *arena, nullptr);

@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "neap/error.h"
 #include "train/advice.h"
+#include "train/contradictions.h"
 #include "train/parts.h"
 #include "train/schedule.h"
 #include "train/state.h"
@@ -19,6 +20,11 @@ namespace {
 std::optional<std::int64_t> room_of(const TrainOptions& o) {
   if (o.reservation.empty()) return std::nullopt;
   return static_cast<std::int64_t>(aligned_part(o.reservation).size());
+}
+
+const TrainOptions& checked(const TrainOptions& o) {
+  refuse_contradictions(o);
+  return o;
 }
 
 // A run that follows another starts within that one's budget.
@@ -34,7 +40,7 @@ constexpr std::size_t kMostShapes = 32;
 }  // namespace
 
 Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& options, const OpenData& open)
-    : options_(with_settled_parts(model, with_recorded_budget(options))),
+    : options_(with_settled_parts(model, with_recorded_budget(checked(options)))),
       setup_(make_setup(std::move(model), options_)),
       budget_({setup_.plan.state_bytes, setup_.store_all_bytes, setup_.min_bytes}, setup_.budget, room_of(options),
               options.budget_schedule),
@@ -48,22 +54,24 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
     return new_shapes_.plan(*setup_.policy, problem, std::min(budget.value_or(kNoBudget), arena_->bytes()),
                             shape.length);
   });
-  refuse_what_does_not_fit(std::max(setup_.plan.peak_bytes, setup_.min_bytes));
+  refuse_what_does_not_fit(std::max(setup_.plan.peak_bytes, setup_.min_bytes), whose_minimum());
   faults_ = parse_spill_faults(options_.spill_fault);
   if (options_.trace) tracer_ = std::make_unique<Tracer>();
-  const Graph& longest = setup_.program->graph;
-  DataSources data = open(options_, setup_.spec, longest);
+  const Graph& largest = setup_.program->graph;
+  std::optional<Graph> longest;  // samples are as long as they come
+  if (setup_.shape.length != setup_.longest) longest = build_training(setup_.spec, options_);
+  DataSources data = open(options_, setup_.spec, longest ? *longest : largest);
   batches_ = std::move(data.training);
   if (data.evaluation) {
     evaluator_ = std::make_unique<Evaluator>(
         setup_.spec, std::move(data.evaluation), *setup_.device,
-        Evaluator::How{.layout_for = [&](const Graph& graph) { return shared_layout(longest, setup_.plan, graph); },
+        Evaluator::How{.layout_for = [&](const Graph& graph) { return shared_layout(largest, setup_.plan, graph); },
                        .own_only = options_.own_kernels});
     refuse_what_does_not_fit(evaluator_->peak_bytes());
     budget_.raise_minimum(evaluator_->peak_bytes());
   }
   make_arena();
-  add_stepper(setup_.shape, setup_.program, layout_of(setup_.plan, longest), {setup_.plan});
+  add_stepper(setup_.shape, setup_.program, layout_of(setup_.plan, largest), {setup_.plan});
   make_tuner();
   load_state();
   open_decisions();
@@ -79,7 +87,7 @@ void Trainer::Impl::make_arena() {
     return;
   }
   const std::int64_t most = std::max(bytes, setup_.store_all_bytes);
-  const bool is_varying = options_.lengths != "fixed" || !options_.length_schedule.empty() || setup_.levels || tuning();
+  const bool is_varying = has_changing_shapes(options_) || setup_.levels || tuning();
   arena_ = setup_.device->make_arena(is_varying ? most + most / 4 : most, options_.guard);
   arena_->resize(bytes);
   fit_arena(bytes);
@@ -98,8 +106,8 @@ void Trainer::Impl::fit_arena(std::int64_t least) {
   arena_->resize(bytes);
 }
 
-Stepper& Trainer::Impl::stepper_for(std::int64_t length) {
-  return stepper_of({setup_.shape.batch, length > 0 ? length : setup_.shape.length, setup_.shape.variant});
+Stepper& Trainer::Impl::stepper_for(const BatchInfo& batch) {
+  return stepper_of({batch.samples, batch.length > 0 ? batch.length : setup_.longest, setup_.shape.variant});
 }
 
 Stepper& Trainer::Impl::stepper_of(const BatchShape& shape) {
@@ -114,7 +122,7 @@ Stepper& Trainer::Impl::stepper_of(const BatchShape& shape) {
     steering_ms_ += ms_since(start) - (setup_.planning_ms - planned_ms);
     return *known;
   }
-  auto program = prepare_length(setup_, options_, shape.length, shape.variant);
+  auto program = prepare_shape(setup_, options_, shape);
   steering_.scale_guesses(*program);
   StateLayout layout = shared_layout(graph(), first().plan(), program->graph);
   Steering::NewPlan plan = steering_.plan_new(shape, *program, layout, budget());
@@ -161,12 +169,19 @@ EvalReport Trainer::Impl::evaluate() {
   return evaluator_->run(*arena_, [this](Executor& executor) { gearbox_.enter(executor, 1); });
 }
 
-void Trainer::Impl::refuse_what_does_not_fit(std::int64_t bytes) const {
+// Of several shapes that come, the one that needs the most.
+std::string Trainer::Impl::whose_minimum() const {
+  if (setup_.shapes.size() < 2) return "";
+  const StepShape& s = setup_.min_shape;
+  return fmt::format(" that batches of {} need, from step {} on", text_of(BatchShape{s.batch, s.length}), s.step);
+}
+
+void Trainer::Impl::refuse_what_does_not_fit(std::int64_t bytes, const std::string& whose) const {
   if (!setup_.budget || bytes <= *setup_.budget) return;
   const bool is_reservation = !options_.reservation.empty();
-  throw DoesNotFit(fmt::format("the {} of {} is below the minimum of {} ({} bytes): {}",
+  throw DoesNotFit(fmt::format("the {} of {} is below the minimum of {} ({} bytes){}: {}",
                                is_reservation ? "reservation" : "budget", human_bytes(*setup_.budget),
-                               human_bytes(bytes), bytes,
+                               human_bytes(bytes), bytes, whose,
                                explain_peak(report_of(setup_, *setup_.program, setup_.plan))));
 }
 

@@ -63,14 +63,16 @@ class Trainer::Impl {
   const Stepper& first() const { return steppers_.first(); }
   const Graph& graph() const { return first().graph(); }
   const Model& model() const { return *setup_.spec.model; }
-  void refuse_what_does_not_fit(std::int64_t bytes) const;
+  std::string whose_minimum() const;
+  void refuse_what_does_not_fit(std::int64_t bytes, const std::string& whose = "") const;
   void make_arena();
   std::optional<TunerOptions> tuning() const;
   void make_tuner();
   TuningReport tuning_report() const;
+  std::int64_t steering_bytes() const;
   Stepper& tuned(Stepper& planned);
   void note_tuning(double ms);
-  Stepper& stepper_for(std::int64_t length);
+  Stepper& stepper_for(const BatchInfo& batch);
   Stepper& stepper_of(const BatchShape& shape);
   [[noreturn]] void stop(const std::string& why);
   Stepper& add_stepper(BatchShape shape, std::shared_ptr<Program> program, StateLayout layout, Steering::NewPlan plan);
@@ -112,7 +114,8 @@ class Trainer::Impl {
   std::unique_ptr<Arena> arena_;
   Steppers steppers_;
   NewShapes new_shapes_;
-  std::unique_ptr<Tuner> tuner_;     // null: there is nothing to choose
+  std::unique_ptr<Tuner> tuner_;  // null: there is nothing to choose
+  std::int64_t former_tuner_bytes_ = 0;
   std::vector<std::string> tuning_;  // for the next report
   Stepper* active_ = nullptr;        // whose turn it was last
   std::vector<double> timed_;        // milliseconds of each instruction, while costs are being learnt

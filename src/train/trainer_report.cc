@@ -45,12 +45,18 @@ std::vector<StoredTensorReport> Trainer::Impl::stored_rows() const {
   return out;
 }
 
+// All that decides: whoever has an agent or a table of his own is in this sum.
+std::int64_t Trainer::Impl::steering_bytes() const {
+  return std::max(steering_.bytes(), setup_.policy->own_bytes()) + gearbox_.bytes() + new_shapes_.bytes() +
+         (tuner_ ? tuner_->bytes() : former_tuner_bytes_);
+}
+
 Summary Trainer::Impl::summary() const {
   return {.model = model().name(),
           .device = options_.device,
           .policy = options_.policy,
           .steps = step_,
-          .batch = setup_.spec.batch() * setup_.spec.parts,
+          .batch = shape_at(setup_.shapes, std::max<std::int64_t>(step_, 1)).batch,
           .parts = setup_.spec.parts,
           .split = setup_.spec.split,
           .budget_bytes = budget(),
@@ -67,7 +73,7 @@ Summary Trainer::Impl::summary() const {
           .busy_source = busy_source_,
           .steering_share =
               training_ms_ > 0 ? (steering_ms_ + gearbox_.overhead_ms() + steering_.overhead_ms()) / training_ms_ : 0,
-          .steering_bytes = std::max(steering_.bytes(), setup_.policy->own_bytes()),
+          .steering_bytes = steering_bytes(),
           .rss_peak_bytes = rss_peak(),
           .planning_ms = setup_.planning_ms,
           .planning_wait_ms = steering_.waited_ms(),
@@ -111,13 +117,20 @@ std::vector<std::string> Trainer::Impl::advice() const {
   if (!budget()) return {};
   StoredLevels stored;
   const PlanningProblem problem = setup_.problem(*stepper.program(), &stepper.layout(), stored);
-  return advise_on_bytes(
-      {*setup_.policy, problem, stepper.plan(), *budget(), setup_.store_all_bytes, stepper.steered.pace.median()});
+  // Of the present shape, where there are several.
+  const std::int64_t stored_bytes =
+      has_changing_shapes(options_) ? store_all_policy().smallest(problem).peak_bytes : setup_.store_all_bytes;
+  std::vector<std::string> out = advise_on_bytes(
+      {*setup_.policy, problem, stepper.plan(), *budget(), stored_bytes, stepper.steered.pace.median()});
+  TrainOptions now = options_;
+  now.batch = stepper.shape().batch * setup_.spec.parts;
+  advise_on_sizes(setup_.spec.model, now, *budget(), out);
+  return out;
 }
 
 std::vector<LayerReport> Trainer::Impl::profile(int steps) {
-  if (options_.lengths != "fixed" || !options_.length_schedule.empty()) {
-    throw UserError("a profile is of one shape; leave --lengths fixed");
+  if (has_changing_shapes(options_)) {
+    throw UserError("a profile is of one shape; leave --lengths fixed, and --batch-schedule out");
   }
   advance();  // the first step pays for cold memory
   Stepper& stepper = *active_;
@@ -132,7 +145,7 @@ std::vector<LayerReport> Trainer::Impl::profile(int steps) {
     for (std::size_t k = 0; k < ms.size(); ++k) sum[k] += ms[k] / steps;
   }
   kernels_.kernels = kernels_of(*stepper.program(), stepper.plan(), stepper.executor().activities());
-  return profile_by_layer(*stepper.program(), stepper.plan(), sum);
+  return profile_by_layer(*stepper.program(), stepper.plan(), sum, setup_.device->kind());
 }
 
 void Trainer::Impl::run_profiled(Stepper& stepper, std::vector<double>& ms) {

@@ -14,20 +14,30 @@
 namespace neap {
 namespace {
 
-std::string lengths_text(const TrainOptions& o) {
-  return fmt::format(" (lengths {}, at most {}; {})", o.lengths, o.length, o.length_schedule);
+std::string data_text(const TrainOptions& o) {
+  if (o.lengths == "fixed" && o.length_schedule.empty()) return o.data;
+  return fmt::format("{} (lengths {}, at most {}; {})", o.data, o.lengths, o.length, o.length_schedule);
+}
+
+// All that come: where a run stands in its data follows from them and the step.
+std::string batch_text(const TrainOptions& o, const ModelSpec& spec) {
+  std::string out;
+  for (const StepCount& each : step_batches(o, spec.model->batch())) {
+    out += out.empty() ? fmt::format("{}", each.count) : fmt::format(", {} from step {} on", each.count, each.step);
+  }
+  return out;
 }
 
 std::map<std::string, std::string> run_of(const TrainOptions& o, const ModelSpec& spec) {
-  std::map<std::string, std::string> out = {
-      {"model", spec.model->name()},
-      {"data", o.lengths == "fixed" && o.length_schedule.empty() ? o.data : o.data + lengths_text(o)},
-      {"seed", std::to_string(o.seed)},
-      {"batch", std::to_string(spec.batch() * spec.parts)},
-      {"optimizer", o.optimizer.name}};
+  std::map<std::string, std::string> out = {{"model", spec.model->name()},
+                                            {"data", data_text(o)},
+                                            {"seed", std::to_string(o.seed)},
+                                            {"batch", batch_text(o, spec)},
+                                            {"optimizer", o.optimizer.name}};
   if (spec.parts > 1) out["accumulate"] = std::to_string(spec.parts);
   if (spec.split > 1) out["split"] = std::to_string(spec.split);
   if (o.carry_state) out["carry-state"] = "on";
+  if (o.compute != "f32") out["compute"] = o.compute;
   return out;
 }
 
@@ -64,10 +74,9 @@ void Trainer::Impl::load_state() {
   if (!options_.init.empty())
     load_tensors(SafeTensorsFile(options_.init), options_.init, graph(), first().executor(), Kept::kWeights);
   if (!options_.resume) return;
-  if (options_.checkpoint.empty()) throw UserError("--resume needs --checkpoint FOLDER");
   if (!std::filesystem::exists(checkpoint_path(options_.checkpoint))) return;  // nothing was saved yet
   const Checkpoint checkpoint(options_.checkpoint);
-  checkpoint.check_same_run(run_of(options_, setup_.spec));
+  checkpoint.check_same_run(run_of(options_, setup_.spec), {{"compute", "f32"}});
   load_tensors(checkpoint.tensors(), checkpoint_path(options_.checkpoint).string(), graph(), first().executor(),
                Kept::kAll);
   step_ = checkpoint.info().step;

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "neap/error.h"
 #include "train/median.h"
 #include "train/thread_clock.h"
 
@@ -42,7 +43,7 @@ Tuner::Tuner(TunedRun run, TunerOptions options)
       base_plan_(run_.base.plan()) {}
 
 Tuner::~Tuner() {
-  if (compiling_.valid()) compiling_.wait();
+  if (compiling_.valid() && !options_.is_synchronous) compiling_.wait();  // else it has not begun
 }
 
 std::vector<std::string> Tuner::take_log() { return std::exchange(log_, {}); }
@@ -82,7 +83,7 @@ void Tuner::start() {
   phase_ = Phase::kWatch;
   if (!can_afford()) return;
   const double began_ms = thread_ms();
-  pieces_ = std::make_unique<Pieces>(run_.settled(), ways_, options_.tuning.subgraphs);
+  pieces_ = std::make_unique<Pieces>(run_.settled(), ways_, options_.tuning.subgraphs, run_.device.kind());
   node_ms_.assign(pieces_->nodes(), 0);
   align();
   looks_ = kFirstLooks;
@@ -166,8 +167,24 @@ Stepper& Tuner::before(std::optional<std::int64_t> budget) {
     deploy(most);
   }
   running_ = phase_ == Phase::kTrial && duel_.is_fresh_next() ? trial_.get() : &current();
-  if (running_->plan().peak_bytes > run_.arena.bytes()) run_.arena.resize(running_->plan().peak_bytes);
+  if (!has_room(running_->plan())) {  // what the run began with has had its room
+    rest();
+    adopted_.reset();
+    align();
+    running_ = &current();
+  }
   return *running_;
+}
+
+// Another process may have what a GPU had left.
+bool Tuner::has_room(const Plan& plan) {
+  if (plan.peak_bytes <= run_.arena.bytes()) return true;
+  try {
+    run_.arena.resize(plan.peak_bytes);
+  } catch (const DeviceError&) {
+    return false;
+  }
+  return true;
 }
 
 void Tuner::deploy(std::int64_t most) {
@@ -182,7 +199,7 @@ void Tuner::deploy(std::int64_t most) {
   const bool has_been_shown = is_shown(candidate_.actions);
   if (is_what_runs || candidate_.plan.peak_bytes > most) return give_up();
   if (!can_afford(has_been_shown)) return rest();
-  if (candidate_.plan.peak_bytes > run_.arena.bytes()) run_.arena.resize(candidate_.plan.peak_bytes);
+  if (!has_room(candidate_.plan)) return give_up();
   trial_ = std::make_unique<Stepper>(run_.base.shape(), candidate_.program, candidate_.plan, candidate_.layout,
                                      run_.device, run_.arena, nullptr);
   if (has_been_shown) return begin_trial();
@@ -202,6 +219,7 @@ bool Tuner::wants_times() const {
 
 void Tuner::after(double ms, const std::vector<double>& timed) {
   elapsed_ms_ += ms;
+  if (!timed.empty()) charge_look(ms);
   switch (phase_) {
     case Phase::kWarm:
       if (step_ > 1) warm_ms_.push_back(ms);
@@ -215,6 +233,14 @@ void Tuner::after(double ms, const std::vector<double>& timed) {
       return timed.empty() ? void() : watch(timed);
     case Phase::kTrial: return time_trial(timed);
   }
+}
+
+// On a GPU a step whose calls are timed goes out call by call, not as a whole. What the variant takes longer is charged
+// when it is judged: of a trial's pair of steps one is looked at.
+void Tuner::charge_look(double ms) {
+  if (run_.device.kind() != DeviceKind::kCuda || running_ == trial_.get()) return;
+  const int steps = phase_ == Phase::kTrial ? 2 : 1;
+  spend(Effort::kLook, steps * std::max(0.0, ms - expected_ms_));
 }
 
 void Tuner::time_trial(const std::vector<double>& timed) {

@@ -25,13 +25,14 @@
 namespace neap {
 
 // What is charged to that share, beside what variants take longer.
-enum class Effort : std::uint8_t { kStart, kMake, kRehearse, kLearn };
+// kLook: steps whose calls are timed, where that takes time itself.
+enum class Effort : std::uint8_t { kStart, kMake, kRehearse, kLearn, kLook };
 
 struct TunerOptions {
   std::vector<const Optimization*> library;
   TuningOptions tuning;
   std::int64_t steps = 0;       // of the run
-  bool is_synchronous = false;  // for tests: waits for variants
+  bool is_synchronous = false;  // waits for variants: in tests, and where kernels are made by one thread alone
   std::uint64_t seed = 0;
   std::function<double(Effort)> made_up_ms;  // for tests: instead of the clock
 };
@@ -41,7 +42,8 @@ struct TunerOptions {
 std::optional<TunerOptions> tuner_options(const TrainOptions& options, const Setup& setup);
 
 // What is done to every step of such a run: what `optimize` names, without that library.
-std::string settled_passes(std::string_view optimize, const std::vector<const Optimization*>& library);
+std::string settled_passes(std::string_view optimize, const std::vector<const Optimization*>& library,
+                           bool is_cuda = false);
 
 // What it needs of a run.
 struct TunedRun {
@@ -74,6 +76,8 @@ class Tuner {
   // Of that, what people should know: another variant stays, or an optimization was wrong. Mostly empty.
   std::string take_note();
   TuningReport report() const;
+  // Of the agent, of times and of the plans that it keeps beside those that run.
+  std::int64_t bytes() const;
 
  private:
   // kRehearsal: the variant has shown what it would do, and the step that counts is to do the same.
@@ -94,6 +98,7 @@ class Tuner {
   void align();
   void next();
   void rest();
+  bool has_room(const Plan& plan);  // in the arena, which grows for it
   void give_up();
   void forget();
   void compile(Actions actions, Purpose purpose);
@@ -103,6 +108,7 @@ class Tuner {
   void watch(const std::vector<double>& timed);
   bool has_drifted(double ms);
   void time_trial(const std::vector<double>& timed);
+  void charge_look(double ms);
   double allowed_ms() const;
   bool can_afford(bool is_shown = false) const;
   bool is_shown(const Actions& actions) const;

@@ -6,6 +6,7 @@
 #include "device/geared_kernel.h"
 #include "graph/op.h"
 #include "neap/error.h"
+#include "train/rounded.h"
 #include "train/tuner.h"
 
 namespace neap {
@@ -23,7 +24,7 @@ void check(const TuningOptions& o, const Graph& graph) {
 // writes down or repeats what each step did. Recurrent layers have an agent of their own, which learns from steps of
 // one kind.
 bool is_tuned(const TrainOptions& o, const Setup& setup) {
-  const bool has_one_shape = o.lengths == "fixed" && o.length_schedule.empty();
+  const bool has_one_shape = !has_changing_shapes(o);
   const bool is_kept = o.decisions.empty() && o.replay.empty() && !o.trace;
   const bool is_one_run = setup.spec.parts == 1 && !o.carry_state;
   const bool stores_all = !setup.levels && o.budget_schedule.empty() && setup.plan.peak_bytes == setup.store_all_bytes;
@@ -31,13 +32,13 @@ bool is_tuned(const TrainOptions& o, const Setup& setup) {
   const bool has_gears = std::any_of(kernels.begin(), kernels.end(), [](const auto& kernel) {
     return dynamic_cast<const GearedKernel*>(kernel.get()) != nullptr;
   });
-  return o.optimize == "adaptive" && o.compute == "f32" && o.device == "cpu" && o.reservation.empty() &&
+  return o.optimize == "adaptive" && o.compute != "bf16" && o.device != "null" && o.reservation.empty() &&
          !o.own_kernels && has_one_shape && is_one_run && is_kept && stores_all && !has_gears;
 }
 
 // Fixed numerics: nothing that the clock decides changes a bit.
 bool is_choice(const Optimization& each, const TrainOptions& options) {
-  return !each.is_settled && (each.is_bitwise || options.numerics == "free");
+  return !each.is_settled && (each.keeps_bits(options.device == "cuda") || options.numerics == "free");
 }
 
 }  // namespace
@@ -50,10 +51,11 @@ std::optional<TunerOptions> tuner_options(const TrainOptions& options, const Set
   TunerOptions out{.library = {},
                    .tuning = options.tuning,
                    .steps = options.steps,
-                   .is_synchronous = options.synchronous_planning,
+                   .is_synchronous = options.synchronous_planning || options.device == "cuda",
                    .seed = options.seed};
   const auto& nodes = setup.program->graph.nodes;
-  for (const Optimization* each : chosen_optimizations(options.optimize)) {
+  const bool is_cuda = options.device == "cuda";
+  for (const Optimization* each : chosen_optimizations(options.optimize, is_cuda)) {
     const bool is_here =
         std::any_of(nodes.begin(), nodes.end(), [&](const Node& node) { return node.op->name == each->makes; });
     if (is_choice(*each, options) && is_here) out.library.push_back(each);
@@ -62,9 +64,9 @@ std::optional<TunerOptions> tuner_options(const TrainOptions& options, const Set
   return out;
 }
 
-std::string settled_passes(std::string_view optimize, const std::vector<const Optimization*>& library) {
+std::string settled_passes(std::string_view optimize, const std::vector<const Optimization*>& library, bool is_cuda) {
   std::string out;
-  for (const Optimization* each : chosen_optimizations(optimize)) {
+  for (const Optimization* each : chosen_optimizations(optimize, is_cuda)) {
     const bool is_choice = std::find(library.begin(), library.end(), each) != library.end();
     if (!is_choice) out += fmt::format("{}{}", out.empty() ? "" : ",", each->name);
   }
@@ -87,6 +89,12 @@ std::string Tuner::key_of(const Actions& actions) const {
   std::string out;
   for (std::size_t p = 0; p < actions.size(); ++p) out += fmt::format("{}:{} ", pieces_->piece(p).last, actions[p]);
   return out;
+}
+
+std::int64_t Tuner::bytes() const {
+  std::int64_t out = agent_.bytes() + times_.bytes() + own_bytes(base_plan_) + own_bytes(candidate_.plan);
+  for (const Stepper* each : {trial_.get(), retired_.get()}) out += each != nullptr ? own_bytes(each->plan()) : 0;
+  return out + static_cast<std::int64_t>(node_ms_.size() * sizeof(double));
 }
 
 TuningReport Tuner::report() const {

@@ -49,7 +49,9 @@ class TunedNet {
  public:
   // `base`: what was done to the step that runs at first. `made_up_ms`: TunerOptions.
   explicit TunedNet(std::vector<const Optimization*> library, TuningOptions tuning = kFree, std::int64_t steps = 1000,
-                    const Optimization* base = nullptr, std::function<double(Effort)> made_up_ms = {}) {
+                    const Optimization* base = nullptr, std::function<double(Effort)> made_up_ms = {},
+                    const std::string& device = "cpu") {
+    options_.device = device;
     options_.optimize = "off";
     options_.threads = 1;
     setup_ = make_setup(std::make_shared<Chain>(), options_);

@@ -34,7 +34,7 @@ std::optional<TunerOptions> Trainer::Impl::tuning() const {
 void Trainer::Impl::make_tuner() {
   std::optional<TunerOptions> options = tuning();
   if (!options) return;
-  const auto settled = [this, passes = settled_passes(options_.optimize, options->library)] {
+  const auto settled = [this, passes = settled_passes(options_.optimize, options->library, options_.device == "cuda")] {
     TrainOptions rest = options_;
     rest.optimize = passes;
     return build_training(setup_.spec, rest, setup_.variants[static_cast<std::size_t>(setup_.shape.variant)]);
@@ -59,6 +59,7 @@ Stepper& Trainer::Impl::tuned(Stepper& planned) {
   if (!tuner_) return planned;
   active_ = nullptr;  // the tuner may drop it
   if (!budget() || *budget() >= setup_.store_all_bytes) return tuner_->before(budget());
+  former_tuner_bytes_ = tuner_->bytes();
   tuner_.reset();
   tuning_.emplace_back("the budget is tight now: the step is as it was at first, and stays so");
   return planned;

@@ -31,12 +31,20 @@ std::vector<StepReport> run(const TrainOptions& options, Summary* summary = null
   return out;
 }
 
-// What a run begins with in this condition, and what lies between that and the budget: the plan that a settled run has
+// What a run begins with in this condition, and what lies between that and the budget: the plan that comes from times
 // fills at least half of it.
 double settled_bytes(const std::string& budget) {
   const PlanReport first = plan_training(options_of("every-layer", budget, 1));
   EXPECT_LT(first.peak_bytes, *first.budget_bytes);
   return static_cast<double>(first.peak_bytes + *first.budget_bytes) / 2;
+}
+
+// The most in the steps from `begin` to before `end`. Which plan has its turn in the last of them is the clock's
+// choice: what a run began with may be in the race, too.
+double most_bytes(const std::vector<StepReport>& steps, std::size_t begin, std::size_t end) {
+  std::int64_t out = 0;
+  for (std::size_t i = begin; i < end; ++i) out = std::max(out, steps[i].peak_bytes);
+  return static_cast<double>(out);
 }
 
 TEST(Scenario, TheBudgetIsHalvedAndRestored) {
@@ -48,7 +56,7 @@ TEST(Scenario, TheBudgetIsHalvedAndRestored) {
   const std::vector<StepReport> steps = run(options, &summary);
   EXPECT_EQ(summary.violations, 0);
   EXPECT_EQ(summary.weights_hash, stored.weights_hash);
-  EXPECT_GT(static_cast<double>(steps[16].peak_bytes), settled_bytes("50%"));
+  EXPECT_GT(most_bytes(steps, 8, 17), settled_bytes("50%"));
   for (const std::size_t i : {7, 19, 25}) EXPECT_EQ(steps[i].peak_bytes, stored.store_all_bytes) << i;
 }
 
@@ -60,7 +68,7 @@ TEST(Scenario, TheLengthIsDoubled) {
   EXPECT_EQ(summary.violations, 0);
   EXPECT_EQ(steps[6].length, 32);
   EXPECT_EQ(steps[7].length, 64);
-  EXPECT_GT(static_cast<double>(steps[17].peak_bytes), settled_bytes("50%"));
+  EXPECT_GT(most_bytes(steps, 7, 18), settled_bytes("50%"));
 }
 
 // With plans made beside the run, as users have it.

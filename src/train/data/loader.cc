@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <future>
 #include <numeric>
 
 #include "core/bytes.h"
@@ -37,20 +38,21 @@ struct Loader::Slot {
 };
 
 Loader::Loader(std::shared_ptr<const Dataset> data, Sampler sampler, const Augment& augment, std::size_t ring,
-               SequenceOptions sequences, std::uint64_t first)
+               BatchOptions form, std::uint64_t first, std::size_t threads)
     : data_(std::move(data)),
       sampler_(std::move(sampler)),
       augment_(augment),
-      sequences_(std::move(sequences)),
-      first_(first) {
-  require(ring > 0, "a loader needs a buffer");
+      form_(std::move(form)),
+      first_(first),
+      threads_(threads) {
+  require(ring > 0 && threads > 0, "a loader needs a buffer and a thread");
   for (std::size_t i = 0; i < ring; ++i) {
     Slot& slot = *slots_.emplace_back(std::make_unique<Slot>());
     for (const Field& field : data_->fields()) {
-      const std::size_t bytes = batch_bytes(field, sampler_.batch());
+      const std::size_t bytes = batch_bytes(field, largest());
       const auto room = static_cast<std::size_t>(align_up(static_cast<std::int64_t>(bytes)));
       auto* const memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, room));
-      if (memory == nullptr) too_large(field, sampler_.batch());
+      if (memory == nullptr) too_large(field, largest());
       slot.buffers.emplace_back(memory);
       slot.batch.fields.emplace_back(memory, bytes);
       bytes_ += room;
@@ -68,26 +70,56 @@ Loader::~Loader() {
   thread_.join();
 }
 
+std::uint64_t Loader::largest() const {
+  std::uint64_t out = sampler_.batch();
+  for (const BatchOptions::Limit& limit : form_.limits) out = std::max(out, limit.samples);
+  return out;
+}
+
+// Called by the thread, which alone changes `prepared_`: the number of this batch.
 void Loader::prepare(Slot& slot) {
-  const Sampler::Batch batch = sampler_.next();
+  const BatchOptions::Limit limit = form_.limit_at(first_ + prepared_);
+  const Sampler::Batch batch = sampler_.next(limit.samples > 0 ? limit.samples : sampler_.batch());
   slot.batch.epoch = batch.epoch;
   slot.batch.indices.assign(batch.indices.begin(), batch.indices.end());
   slot.batch.next = sampler_.position();
   Augment augment = augment_;
   augment.epoch = batch.epoch;
   for (std::size_t field = 0; field < slot.buffers.size(); ++field) {
-    data_->fill(slot.batch.indices, field, slot.buffers[field].get(), augment);
+    std::byte* const data = slot.buffers[field].get();
+    fill(slot.batch, field, augment, data);
+    const auto bytes = static_cast<std::size_t>(sample_bytes(data_->fields()[field]));
+    slot.batch.fields[field] = {data, slot.batch.indices.size() * bytes};
   }
-  if (sequences_.longest > 0) cut(slot);
+  if (form_.longest > 0) cut(slot, limit.steps);
 }
 
-// Called by the thread, which alone changes `prepared_`: the number of this batch.
-void Loader::cut(Slot& slot) const {
-  const std::int64_t most = sequences_.limit_at(first_ + prepared_);
+// Every sample is a function of its number: who makes it does not matter.
+void Loader::fill(const Batch& batch, std::size_t field, const Augment& augment, std::byte* dst) const {
+  constexpr std::size_t kWorthAThread = 256 * 1024;  // bytes
+  const auto sample = static_cast<std::size_t>(sample_bytes(data_->fields()[field]));
+  const std::span<const std::uint64_t> all = batch.indices;
+  const std::size_t parts = std::clamp<std::size_t>(all.size() * sample / kWorthAThread, 1, threads_);
+  const std::size_t each = (all.size() + parts - 1) / parts;
+  std::vector<std::future<void>> others;
+  for (std::size_t at = each; at < all.size(); at += each) {
+    const auto part = all.subspan(at, std::min(each, all.size() - at));
+    const auto work = [this, part, field, &augment, to = dst + at * sample] { data_->fill(part, field, to, augment); };
+    try {
+      others.push_back(std::async(std::launch::async, work));
+    } catch (const std::system_error&) {  // no thread to be had
+      work();
+    }
+  }
+  data_->fill(all.first(std::min(each, all.size())), field, dst, augment);
+  for (std::future<void>& other : others) other.get();
+}
+
+void Loader::cut(Slot& slot, std::int64_t most) const {
   std::vector<std::int64_t> lengths;
   for (const std::uint64_t index : slot.batch.indices) lengths.push_back(data_->length(index, most));
   const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());
-  slot.batch.length = sequences_.varying ? padded_length(longest, most) : most;
+  slot.batch.length = form_.varying ? padded_length(longest, most) : most;
   slot.batch.tokens = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
   for (std::size_t field = 0; field < slot.buffers.size(); ++field) {
     std::byte* const data = slot.buffers[field].get();

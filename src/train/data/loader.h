@@ -29,9 +29,10 @@ class Loader {
   };
 
   // `augment.epoch` is set from the sampler. The thread starts at once and stays at most `ring` batches ahead. The
-  // first batch has the number `first` in the limits of `sequences`, whose longest must fit every field.
+  // first batch has the number `first` in the limits of `form`, whose longest must fit every field. `threads`: that
+  // make a batch together, where the cores have nothing better to do.
   Loader(std::shared_ptr<const Dataset> data, Sampler sampler, const Augment& augment = {}, std::size_t ring = 2,
-         SequenceOptions sequences = {}, std::uint64_t first = 0);
+         BatchOptions form = {}, std::uint64_t first = 0, std::size_t threads = 1);
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
@@ -48,13 +49,16 @@ class Loader {
   struct Slot;
   void run();
   void prepare(Slot& slot);
-  void cut(Slot& slot) const;
+  void fill(const Batch& batch, std::size_t field, const Augment& augment, std::byte* dst) const;
+  void cut(Slot& slot, std::int64_t most) const;
+  std::uint64_t largest() const;
 
   std::shared_ptr<const Dataset> data_;
   Sampler sampler_;
   Augment augment_;
-  SequenceOptions sequences_;
+  BatchOptions form_;
   std::uint64_t first_;
+  std::size_t threads_;
   std::size_t bytes_ = 0;
   std::vector<std::unique_ptr<Slot>> slots_;
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "core/file_testing.h"
@@ -89,6 +90,34 @@ TEST(Sampler, GoesOnFromAnyPosition) {
   }
 }
 
+TEST(Sampler, OtherBatchesGoOnWhereItIs) {
+  Sampler ones({.size = 10, .batch = 1, .seed = 9});
+  const auto order = take(ones, 20);
+  Sampler sampler({.size = 10, .batch = 2, .seed = 9});
+  const auto expect_next = [&](std::uint64_t batch, std::size_t at) {
+    EXPECT_TRUE(std::ranges::equal(sampler.next(batch).indices, std::span(order).subspan(at, batch))) << at;
+  };
+  expect_next(2, 0);
+  expect_next(5, 2);
+  sampler.skip(2);
+  expect_next(1, 9);
+  expect_next(7, 10);
+  EXPECT_EQ(sampler.position(), (Sampler::Position{1, 7}));
+  sampler.skip(4);  // more than is left
+  EXPECT_EQ(sampler.position(), (Sampler::Position{2, 4}));
+}
+
+TEST(Sampler, PartsOfOtherBatchesStayInOneEpoch) {
+  Sampler whole({.size = 23, .batch = 6, .seed = 4});
+  Sampler parts({.size = 23, .batch = 2, .seed = 4, .parts = 3});
+  for (const std::uint64_t batch : {2, 3, 3, 1, 7, 2, 5}) {
+    const auto expected = whole.next(3 * batch).indices;
+    for (std::size_t part = 0; part < 3; ++part) {
+      EXPECT_TRUE(std::ranges::equal(parts.next(batch).indices, expected.subspan(part * batch, batch))) << batch;
+    }
+  }
+}
+
 TEST(Sampler, RefusesWhatCannotBe) {
   expect_user_error([] { Sampler sampler({.size = 5, .batch = 6}); }, {"batch of 6", "5 samples"});
   expect_user_error([] { Sampler sampler({.size = 5, .batch = 0}); }, {"at least one"});
@@ -156,6 +185,23 @@ TEST(Loader, HandsOverTheSamplersBatchesInOrder) {
   }
 }
 
+TEST(Loader, BatchesChangeTheirSizeWhereTheyShould) {
+  const auto data = std::make_shared<CountingSet>();
+  const SamplerOptions options = {.size = 12, .batch = 2, .seed = 3};
+  const BatchOptions form{.limits = {{.batch = 4, .samples = 5}, {.batch = 6, .samples = 1}}};
+  Sampler expected(options);
+  expected.skip(2);
+  Loader loader(data, Sampler(expected), {}, 2, form, 3);
+  for (const std::uint64_t batch : {2, 5, 5, 1, 1}) {
+    const Sampler::Batch want = expected.next(batch);
+    const Loader::Batch& got = loader.next();
+    ASSERT_TRUE(std::ranges::equal(got.indices, want.indices));
+    ASSERT_EQ(got.fields[0].size(), 4 * batch);
+    ASSERT_EQ(got.fields[1].size(), 8 * batch);
+    ASSERT_EQ(number(got, 0, batch - 1), static_cast<std::int32_t>(want.indices[batch - 1]));
+  }
+}
+
 TEST(Loader, StaysWithinItsRing) {
   const auto data = std::make_shared<CountingSet>();
   Loader loader(data, Sampler({.size = 12, .batch = 2}));
@@ -176,6 +222,52 @@ TEST(Loader, AnErrorArrivesAfterTheBatchesBeforeIt) {
   EXPECT_EQ(number(loader.next(), 0, 0), 0);
   EXPECT_EQ(number(loader.next(), 0, 0), 2);
   for (int i = 0; i < 3; ++i) expect_user_error([&] { loader.next(); }, {"cannot be read"});
+}
+
+// Large samples, and one that cannot be read.
+class WideSet final : public Dataset {
+ public:
+  explicit WideSet(std::uint64_t bad = ~0ULL) : bad_(bad) {
+    size_ = 40;
+    fields_ = {{"x", DType::kI32, {50'000}, false}, {"n", DType::kI32, {}, false}};
+  }
+  void fill(std::span<const std::uint64_t> indices, std::size_t field, std::byte* dst, const Augment&) const override {
+    auto* to = reinterpret_cast<std::int32_t*>(dst);
+    if (field == 0) most = std::max(most.load(), indices.size());
+    for (const std::uint64_t index : indices) {
+      if (index == bad_) throw UserError("sample cannot be read");
+      for (std::int64_t i = 0; i < fields_[field].sample_shape.count(); ++i)
+        *to++ = static_cast<std::int32_t>(index * 7);
+    }
+  }
+  mutable std::atomic<std::size_t> most = 0;
+
+ private:
+  std::uint64_t bad_;
+};
+
+TEST(Loader, SeveralThreadsMakeTheSameBatches) {
+  // Samples of a batch, and of one thread: two of them are worth none more.
+  for (const auto& [batch, most] : std::map<std::uint64_t, std::size_t>{{1, 1}, {2, 2}, {13, 3}}) {
+    const SamplerOptions options = {.size = 40, .batch = batch, .seed = 3};
+    const auto shared = std::make_shared<WideSet>();
+    Loader alone(std::make_shared<WideSet>(), Sampler(options));
+    Loader together(shared, Sampler(options), {}, 2, {}, 0, 5);
+    for (int i = 0; i < 5; ++i) {
+      const Loader::Batch& want = alone.next();
+      const Loader::Batch& got = together.next();
+      for (const std::size_t field : {0U, 1U}) ASSERT_TRUE(std::ranges::equal(got.fields[field], want.fields[field]));
+    }
+    EXPECT_EQ(shared->most, most);
+  }
+}
+
+TEST(Loader, AnErrorOfAnyThreadArrives) {
+  for (const std::uint64_t bad : {0U, 6U, 12U}) {
+    Loader loader(std::make_shared<WideSet>(bad), Sampler({.size = 40, .batch = 13, .shuffle = false}), {}, 2, {}, 0,
+                  5);
+    expect_user_error([&] { loader.next(); }, {"cannot be read"});
+  }
 }
 
 TEST(Loader, StopsWhateverItIsDoing) {

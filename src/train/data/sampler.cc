@@ -47,14 +47,30 @@ void Sampler::shuffle() {
   shuffled_epoch_ = position_.epoch;
 }
 
-Sampler::Batch Sampler::next() {
-  const bool is_grouped = options_.parts > 1 || options_.streams;
-  const std::uint64_t end = is_grouped ? options_.size / rows() * rows() : options_.size;
-  if (position_.index + options_.batch > end) position_ = {position_.epoch + 1, 0};
+// An epoch has no room for a part of a group.
+void Sampler::begin(std::uint64_t batch) {
+  require(batch > 0 && batch * options_.parts <= options_.size, "an epoch has a batch");
+  require(!options_.streams || batch == options_.batch, "streams stay as many as they are");
+  const bool is_over = position_.part == 0 && position_.index + batch * options_.parts > options_.size;
+  if (is_over) position_ = {position_.epoch + 1, 0, 0};
+}
+
+void Sampler::end(std::uint64_t batch) {
+  position_.index += batch;
+  position_.part = (position_.part + 1) % options_.parts;
+}
+
+Sampler::Batch Sampler::next(std::uint64_t batch) {
+  begin(batch);
   shuffle();
-  const Batch batch = {position_.epoch, std::span(order_).subspan(position_.index, options_.batch)};
-  position_.index += options_.batch;
-  return batch;
+  const Batch out = {position_.epoch, std::span(order_).subspan(position_.index, batch)};
+  end(batch);
+  return out;
+}
+
+void Sampler::skip(std::uint64_t batch) {
+  begin(batch);
+  end(batch);
 }
 
 void Sampler::seek(Position position) {

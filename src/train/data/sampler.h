@@ -26,6 +26,7 @@ class Sampler {
   struct Position {
     std::uint64_t epoch = 0;
     std::uint64_t index = 0;  // samples of this epoch that were handed out
+    std::uint64_t part = 0;   // batches of a group that has begun
     friend bool operator==(const Position&, const Position&) = default;
   };
   struct Batch {
@@ -36,7 +37,11 @@ class Sampler {
   explicit Sampler(const SamplerOptions& options);
 
   // The next batch; an incomplete one at the end of an epoch is left out.
-  Batch next();
+  Batch next() { return next(options_.batch); }
+  // The same with another number of samples, for all parts of a group alike; without streams.
+  Batch next(std::uint64_t batch);
+  // As if it had been handed out.
+  void skip(std::uint64_t batch);
   std::uint64_t batch() const { return options_.batch; }
   std::uint64_t batches_per_epoch() const { return options_.size / rows() * options_.parts; }
   // Of the batch that next() will give. A sampler of the same options goes on from there.
@@ -46,6 +51,8 @@ class Sampler {
  private:
   void shuffle();
   void line_up();
+  void begin(std::uint64_t batch);
+  void end(std::uint64_t batch);
   std::uint64_t rows() const { return options_.batch * options_.parts; }
   SamplerOptions options_;
   Position position_;

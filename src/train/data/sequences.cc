@@ -50,11 +50,12 @@ class Ends {
 
 }  // namespace
 
-std::int64_t SequenceOptions::limit_at(std::uint64_t batch) const {
-  std::int64_t out = longest;
+BatchOptions::Limit BatchOptions::limit_at(std::uint64_t batch) const {
+  Limit out{.steps = longest};
   for (const Limit& limit : limits) {
-    if (limit.batch <= batch) out = std::min(limit.steps, longest);
+    if (limit.batch <= batch) out = limit;
   }
+  out.steps = std::min(out.steps, longest);
   return out;
 }
 

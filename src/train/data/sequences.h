@@ -16,18 +16,20 @@ inline constexpr std::int64_t kLengthStep = 16;
 // No class: the loss does not count what has it for a target.
 inline constexpr std::int64_t kIgnoredTarget = -100;
 
-// How long the batches of a run are.
-struct SequenceOptions {
+// How large the batches of a run are.
+struct BatchOptions {
   std::int64_t longest = 0;  // time steps of a sample; 0: samples are no sequences, or are taken whole
   bool varying = false;      // each as long as its sample says; else all as long as they may be
-  // From this batch on (the first of the run is 0) at most so many time steps; before: `longest`.
+  // From this batch on (the first of the run is 0) at most so many time steps and exactly so many samples; before:
+  // `longest`, and as many as the sampler says.
   struct Limit {
     std::uint64_t batch = 0;
     std::int64_t steps = 0;
+    std::uint64_t samples = 0;  // 0: as many as the sampler says
   };
   std::vector<Limit> limits;  // by batch, ascending
 
-  std::int64_t limit_at(std::uint64_t batch) const;
+  Limit limit_at(std::uint64_t batch) const;
 };
 
 // The time steps of a batch whose longest sample has so many.

@@ -86,7 +86,7 @@ TEST(Sequences, LimitsHoldFromTheirBatchOn) {
   const auto data = open_dataset(
       "synthetic",
       {.vocab = 16, .wanted = {{"tokens", DType::kI32, {64}, false, 16}, {"targets", DType::kI32, {64}, false, 16}}});
-  const SequenceOptions options{.longest = 64, .limits = {{2, 20}, {3, 64}}};
+  const BatchOptions options{.longest = 64, .limits = {{2, 20}, {3, 64}}};
   Loader loader(data, Sampler({.size = data->size(), .batch = 2}), {}, 2, options, 1);
   EXPECT_EQ(loader.next().length, 64);  // batch 1
   EXPECT_EQ(loader.next().length, 20);
