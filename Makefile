@@ -41,8 +41,8 @@ test: setup      ## all tests
 test-cuda: setup  ## what needs an NVIDIA GPU: every op's kernels, the device, training
 	@scripts/gpu_check.sh
 
-bench-cuda: setup  ## step times and memory on an NVIDIA GPU (bench/CUDA.md)
-	@GPU_CHECK_PARTS=time scripts/gpu_check.sh
+bench-cuda: setup  ## step times and memory on an NVIDIA GPU, its ceilings, PyTorch beside it (bench/CUDA.md)
+	@GPU_CHECK_PARTS="time peers" scripts/gpu_check.sh
 
 test-report: build  ## the report in a real browser (headless Chromium), by keyboard and for screen readers
 	@scripts/setup.sh report

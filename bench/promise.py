@@ -5,7 +5,12 @@ The limit is the budget plus a fixed base for the program itself: code, librarie
 memory cgroups can be made (as root, version 1 or 2) they are the limit, with their own peak; elsewhere the process's peak
 in RAM is measured afterwards, and the table says so. Bits are compared with a run that stores everything without a limit.
 
-usage: bench/promise.py [--base 160MiB] [--models mlp,cnn,...] [--steps 3] [--budget min] [--policy adaptive] [--neap build/neap]
+With --spill tensors may leave for a disk, too, so that the minimum is that of all mechanisms; `spilled` is what the last step has
+sent there. A cgroup counts the pages that the system caches of files. The spill file has none: it is opened with O_DIRECT (where the
+file system refuses that, as tmpfs does, its pages would count, and the table says so).
+
+usage: bench/promise.py [--base 160MiB] [--models mlp,cnn,...] [--steps 3] [--budget min] [--policy adaptive] [--spill [DIR]]
+                        [--neap build/neap]
 """
 import argparse
 import json
@@ -13,6 +18,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import uuid
 
 MODELS = ["mlp", "cnn", "resnet20", "resnet18", "resnet50", "gpt-mini", "gpt2", "bert-mini", "lstm-lm", "gru-lm"]
@@ -66,8 +72,18 @@ def size(text):
     return int(text)
 
 
+def takes_direct(folder):
+    """Whether files there can be opened past the system's cache."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder) as file:
+            os.close(os.open(file.name, os.O_RDWR | os.O_DIRECT))
+        return True
+    except OSError:
+        return False
+
+
 def train(options, model, arguments, limit=None):
-    """The summary and the group's peak; None and the error when it ended otherwise."""
+    """The summary with the bytes that its last step has spilled, and the group's peak; None and the error when it ended otherwise."""
     group = Cgroup(limit) if limit else None
     command = [options.neap, "train", model, "--steps", str(options.steps), "--json", "-", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=group.enter if group else None)
@@ -77,7 +93,9 @@ def train(options, model, arguments, limit=None):
     if done.returncode != 0:
         why = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "killed by the system: out of memory"
         return None, peak, f"{kind}: status {done.returncode}: {why}"
-    return json.loads(done.stdout.splitlines()[-1]), peak, kind
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    spilled = [row["spilled_bytes"] for row in rows if "spilled_bytes" in row]
+    return rows[-1] | {"spilled": spilled[-1] if spilled else 0}, peak, kind
 
 
 def check(options, model):
@@ -86,8 +104,11 @@ def check(options, model):
     if stored is None:
         print(f"{model:<10} store-all fails: {why}")
         return False
-    tight = ["--policy", options.policy, "--budget", options.budget]
+    tight = ["--policy", options.policy, "--budget", options.budget, *(["--spill-dir", options.spill] if options.spill else [])]
     told = subprocess.run([options.neap, "plan", model, *tight, "--json", "-"], capture_output=True, text=True, check=False)
+    if told.returncode != 0:
+        print(f"{model:<10} plan fails: status {told.returncode}: {(told.stderr.strip().splitlines() or [''])[-1]}", flush=True)
+        return False
     budget = json.loads(told.stdout.splitlines()[-1])["budget_bytes"]
     limit = budget + size(options.base)
     run, peak, how = train(options, model, tight, limit)
@@ -98,7 +119,8 @@ def check(options, model):
     same = run["weights_hash"] == stored["weights_hash"]
     held = same and run["violations"] == 0 and used <= limit
     print(f"{model:<10} {stored['peak_bytes'] / MIB:>9.1f} {budget / MIB:>8.1f} {run['peak_bytes'] / MIB:>8.1f} {limit / MIB:>8.1f} "
-          f"{used / MIB:>8.1f} {(run['rss_peak_bytes'] - run['peak_bytes']) / MIB:>8.1f}  {'same' if same else 'OTHER':<6} {how:<10} "
+          f"{used / MIB:>8.1f} {(run['rss_peak_bytes'] - run['peak_bytes']) / MIB:>8.1f} {run['spilled'] / MIB:>8.1f}  "
+          f"{'same' if same else 'OTHER':<6} {how:<10} "
           f"{'held' if held else 'BROKEN'}", flush=True)
     return held
 
@@ -111,11 +133,18 @@ def main():
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--budget", default="min")
     parser.add_argument("--policy", default="adaptive")
+    parser.add_argument("--spill", nargs="?", const="", metavar="DIR", help="tensors may leave for a disk: DIR, or a temporary folder")
     parser.add_argument("--neap", default=str(pathlib.Path(__file__).resolve().parent.parent / "build/neap"))
     options = parser.parse_args()
-    print(f"{'model':<10} {'store-all':>9} {'budget':>8} {'peak':>8} {'limit':>8} {'used':>8} {'beside':>8}  {'bits':<6} {'by':<10}  (MiB)")
-    held = [check(options, model) for model in options.models.split(",")]
-    print(f"promise: {sum(held)} of {len(held)} held, base {options.base}")
+    print(f"{'model':<10} {'store-all':>9} {'budget':>8} {'peak':>8} {'limit':>8} {'used':>8} {'beside':>8} {'spilled':>8}  {'bits':<6} "
+          f"{'by':<10}  (MiB)")
+    with tempfile.TemporaryDirectory(prefix="neap-promise-") as folder:
+        place = ""
+        if options.spill is not None:
+            options.spill = options.spill or folder
+            place = f", spilling {'past' if takes_direct(options.spill) else 'THROUGH'} the system's cache"
+        held = [check(options, model) for model in options.models.split(",")]
+    print(f"promise: {sum(held)} of {len(held)} held, base {options.base}{place}")
     sys.exit(0 if all(held) else 1)
 
 

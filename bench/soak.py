@@ -35,16 +35,25 @@ class Soak:
         self.options = options
         self.folder = folder
         self.steps = steps
+        self.more = max(50, steps // 4)
+        self.lengths = lengths
         self.random = random.Random(options.seed)
-        self.count = dict.fromkeys(["kills", "stops", "budgets", "refused", "faults"], 0)
-        self.base = [options.neap, "train", options.model, *SHAPE, "--steps", str(steps), "--length-schedule", lengths]
+        self.count = dict.fromkeys(["kills", "stops", "budgets", "refused", "places", "faults"], 0)
+        disk = ["--spill-dir", str(folder)]
+        self.places = [[], disk, [*disk, "--host-ram", "1MiB"]]  # where the adaptive policy may spill to
+
+    def base(self):
+        """What both runs have."""
+        return [self.options.neap, "train", self.options.model, *SHAPE, "--steps", str(self.steps), "--length-schedule", self.lengths]
 
     def start(self):
         """A process that goes on where the last one was; under a policy and with a disk of its own."""
         policy = self.random.choice(["adaptive", "adaptive", "spill", "greedy"])
-        fault = self.random.choice(FAULTS) if policy == "spill" else None
+        place = self.random.choice(self.places) if policy == "adaptive" else []
+        fault = self.random.choice(FAULTS) if policy == "spill" or place else None
         self.count["faults"] += fault is not None
-        command = [*self.base, "--policy", policy, "--budget", self.random.choice(["min+10%", "min+50%", "100%"]), "--checkpoint",
+        self.count["places"] += bool(place)
+        command = [*self.base(), "--policy", policy, *place, "--budget", self.random.choice(["min+10%", "min+50%", "100%"]), "--checkpoint",
                    str(self.folder / "run"), "--checkpoint-every", "5", "--resume", "--json", str(self.folder / "disturbed.jsonl")]
         if fault:
             command += ["--spill-fault", fault]
@@ -70,7 +79,7 @@ class Soak:
         return False
 
     def run(self, until):
-        """Disturbs until the time is over, then lets it end. Returns its summary."""
+        """Disturbs until the time is over, then lets it end. Returns its summary. A run that ends before that goes on for more steps."""
         process = self.start()
         while True:
             try:
@@ -79,8 +88,12 @@ class Soak:
                 if time.time() < until and self.disturb(process):
                     process = self.start()
                 continue
-            if process.returncode == 0:
+            if process.returncode == 0 and time.time() >= until:
                 return last_line(self.folder / "disturbed.jsonl")
+            if process.returncode == 0:
+                self.steps += self.more
+                process = self.start()
+                continue
             error = (self.folder / "err").read_text().strip()
             if process.returncode != 4:  # a disk that stays broken ends a run, with its checkpoint; anything else is wrong
                 sys.exit(f"soak: it ended with status {process.returncode}: {error}")
@@ -107,7 +120,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="neap-soak-") as name:
         folder = pathlib.Path(name)
         script = random.Random(options.seed + 1)
-        lengths = ",".join(f"{1 + 50 * i}:{script.choice([16, 32, 48, 64])}" for i in range(200))
+        lengths = ",".join(f"{1 + 50 * i}:{script.choice([16, 32, 48, 64])}" for i in range(1200))
         # Disturbed steps are slower: recomputation, slow disks, steps lost with a kill, starts.
         steps = max(50, int(options.minutes * 60e3 / (4 * pace(options, folder, lengths) + 4)))
         begin = time.time()
@@ -115,11 +128,11 @@ def main():
         disturbed = soak.run(begin + options.minutes * 60)
         minutes = (time.time() - begin) / 60
         path = folder / "undisturbed.jsonl"
-        subprocess.run([*soak.base, "--policy", "store-all", "--json", str(path)], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*soak.base(), "--policy", "store-all", "--json", str(path)], check=True, stdout=subprocess.DEVNULL)
         undisturbed = last_line(path)
     happened = ", ".join(f"{n} {what}" for what, n in soak.count.items())
     same = disturbed["weights_hash"] == undisturbed["weights_hash"]
-    print(f"soak: {steps} steps of {options.model} in {minutes:.1f} minutes, seed {options.seed}: {happened}")
+    print(f"soak: {soak.steps} steps of {options.model} in {minutes:.1f} minutes, seed {options.seed}: {happened}")
     print(f"soak: weights {disturbed['weights_hash']}, undisturbed {undisturbed['weights_hash']}: "
           f"{'the same' if same else 'DIFFERENT'}; {disturbed['violations']} violations since the last start")
     sys.exit(0 if same and disturbed["violations"] == 0 else 1)

@@ -1,20 +1,13 @@
 #!/usr/bin/env python3
-"""Trains on GPU and CPU and compares:
-usage: gpu_compare.py NEAP MODEL [--steps N] | gpu_compare.py NEAP --times | --rows | --spill | --split | --prune | --gates | --levels | --overlap | --faults
+"""Trains on GPU and CPU and compares.
 
-MODEL: losses on the GPU agree with the CPU's to 1e-4, two runs on the GPU are the same to the bit (losses, weights).
-NEAP_HOST in the environment names another program to run on the CPU.
---times: the GPU's step times (once the batch is there) and memory, one line a model.
---rows: the table of bench/CUDA.md: step time and memory without a budget and below some; the weights are the same, to the bit.
---spill: below a budget, with RAM and disk beside the GPU, the weights are those without one, to the bit.
---split: parts of a batch that take turns: losses near those of whole batches, and the same weights twice and below a budget.
---prune: pruned weights: losses near the CPU's, two runs the same to the bit.
---gates: recurrent layers whose gates are made again: losses near those that keep them, two runs the same, a lower peak.
---overlap: what CUPTI says of steps that spill: transfers lie under the calls, or the link is busy all the time; and what a
-trace and a profile show of it.
---faults: another process has the GPU's memory, before the run or during it.
---levels: with activations in fewer bits the loss stays near, and two runs are the same to the bit.
+  gpu_compare.py NEAP MODEL [--steps N]   losses on the GPU agree with the CPU's to 1e-4, two runs on the GPU are the same to the bit
+  gpu_compare.py NEAP --PART              one of the parts below
+
+NEAP_HOST in the environment names another program to run on the CPU; NEAP_DEVICE=cpu puts the CPU in the GPU's place, where there is
+none, to try this script's parts --onnx and --tuned. Exit status 1 if anything is not as it should be.
 """
+import argparse
 import json
 import os
 import subprocess
@@ -22,10 +15,12 @@ import sys
 import tempfile
 import threading
 
+DEVICE = os.environ.get("NEAP_DEVICE", "cuda")
+LIMIT_S = 900  # of one run
 TOLERANCE = 1e-4
 # Batch norm over small batches makes these so sensitive that two runs on the CPU part when they round differently. They are
 # compared under plain gradient descent, and may be three times as far from the CPU as other threads make it part there.
-SENSITIVE = ("resnet18", "resnet50")
+SENSITIVE = ("resnet18", "resnet20", "resnet50")
 TIMED = (["mlp"], ["cnn"], ["resnet18"], ["resnet50"], ["resnet50", "--batch", "128"], ["gpt-mini"], ["bert-mini"],
          ["gpt2", "--batch", "16", "--length", "1024"], ["lstm-lm"], ["gru-lm"],
          ["lstm-lm:hidden=1024,vocab=10000", "--batch", "64", "--length", "256"])
@@ -43,7 +38,10 @@ LEVELS = ([["gpt-mini", "--policy", level] for level in ("bf16", "int8", "int4")
 def train(program, model, device, steps):
     program = os.environ.get("NEAP_HOST", program) if device == "cpu" else program
     call = [*program.split(), "train", *model, "--device", device, "--steps", str(steps), "--json", "-"]
-    done = subprocess.run(call, capture_output=True, text=True)
+    try:
+        done = subprocess.run(call, capture_output=True, text=True, timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        raise SystemExit(f"{' '.join(model)} on {device}: not over after {LIMIT_S} s") from None
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(model)} on {device}: status {done.returncode}: {done.stderr.strip()[-500:]}")
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -78,6 +76,7 @@ def times(program):
         rows, summary = train(program, model, "cuda", 24)
         print(f"{' '.join(model):88} {median_ms(rows):9.2f} ms  peak {summary['peak_bytes'] / 2**20:8.0f} MiB  "
               f"context {summary['context_bytes'] / 2**20:5.0f} MiB", flush=True)
+    return True
 
 
 def median_ms(rows):
@@ -93,12 +92,17 @@ ROWS = ((["gpt2", "--batch", "16", "--length", "1024"], ((33, 6656, []), (36, 46
         (["lstm-lm:hidden=1024,vocab=10000", "--batch", "64", "--length", "256"], ((22, 1434, []), (28, 1024, ["--budget", "1024MiB"]))))
 
 
+def run_row(program, model, budget):
+    """Its steps and the summary."""
+    return train(program, [*model, "--compute", "bf16", *budget], "cuda", 80)
+
+
 def rows_of_table(program):
     good = True
     for model, limits in ROWS:
         kept = None
         for most_ms, most_mib, budget in limits:
-            rows, summary = train(program, [*model, "--compute", "bf16", *budget], "cuda", 80)
+            rows, summary = run_row(program, model, budget)
             kept = kept or summary["weights_hash"]
             same, ms, mib = summary["weights_hash"] == kept, median_ms(rows), summary["peak_bytes"] / 2**20
             ok = same and summary["violations"] == 0 and ms <= most_ms and mib <= most_mib
@@ -195,6 +199,36 @@ def gates(program):
         print(f"{'ok  ' if ok else 'BAD '} {' '.join(model)} --gates recompute: off by {off:.1e} at most; {median_ms(rows):.2f} ms, peak "
               f"{summary['peak_bytes'] / 2**20:.0f} MiB (kept {median_ms(keeping):.2f} ms, {kept['peak_bytes'] / 2**20:.0f} MiB); "
               f"{'the same' if same else 'NOT THE SAME'} twice", flush=True)
+    return good
+
+
+# Batch norm makes much of a small difference; the last one's products are cuDNN's.
+TF32 = ((["gpt-mini"], 5e-3), (["cnn"], 2e-2), (["resnet50", *PLAIN], 1e-1), (["gru-lm"], 5e-3), (["lstm-lm"], 5e-3),
+        (["gpt-mini:layers=1,width=528,heads=6,vocab=8704,context=128", "--batch", "4", "--length", "128", "--optimize",
+          "vocab-loss,tied-update,fuse"], 5e-3), (["lstm-lm", "--gates", "cudnn"], 5e-3))
+
+
+def half_or_least(summary):
+    """A budget: state and half of the rest, or the minimum where that is more."""
+    half = summary["state_bytes"] + (summary["store_all_bytes"] - summary["state_bytes"]) // 2
+    return max(half, summary["min_budget_bytes"])
+
+
+def tf32(program):
+    good = True
+    for model, tolerance in TF32:
+        wide, plain = train(program, model, "cuda", 20)
+        call = [*model, "--compute", "tf32"]
+        (rows, summary), (_, again) = (train(program, call, "cuda", 20) for _ in range(2))
+        budget = half_or_least(summary)
+        tight = train(program, [*call, "--budget", str(budget)], "cuda", 20)[1]
+        off = max(distance(rows, wide))
+        same = summary["weights_hash"] == again["weights_hash"] == tight["weights_hash"]
+        other = summary["weights_hash"] != plain["weights_hash"] and summary["numerics_id"] != plain["numerics_id"]
+        ok = same and other and off <= tolerance and tight["violations"] == 0
+        good = good and ok
+        print(f"{'ok  ' if ok else 'BAD '} {' '.join(call)}: off by {off:.1e} at most; {median_ms(rows):.2f} ms (f32 {median_ms(wide):.2f}); "
+              f"{'the same' if same else 'NOT THE SAME'} twice and within {budget / 2**20:.0f} of {summary['peak_bytes'] / 2**20:.0f} MiB, {'other' if other else 'THE SAME'} than f32's", flush=True)
     return good
 
 
@@ -374,16 +408,115 @@ def levels(program):
     return good
 
 
+# Built-in models that are written as ONNX and read again: a model as it is made, then how it is trained. Batch norm is what a model
+# was exported with: frozen. Large enough that activations, not the libraries' workspaces, decide what is needed.
+IMPORTED = ((["cnn", "--batch", "512"], []),
+            (["gpt-mini:width=192,layers=3,heads=3,vocab=256,context=128", "--batch", "32", "--length", "128"], []),
+            (["lstm-lm:hidden=256,vocab=256,chunk=32", "--batch", "64", "--length", "128"], []),
+            (["resnet18", "--batch", "64", "--image", "32"], PLAIN))
+
+
+def imported(program, folder, model, optimizer, steps):
+    name = model[0].split(":")[0]
+    file = f"{folder}/{name}.onnx"
+    train(program, [*model, "--save", file], "cpu", 1)
+    call = [file, "--loss", "cross-entropy", "--batch", model[2], *optimizer]
+    (rows, summary), (again, summary_again) = (train(program, call, DEVICE, steps) for _ in range(2))
+    host, _ = train(program, call, "cpu", steps)
+    noise = max(distance(train(program, [*call, "--threads", "3"], "cpu", steps)[0], host)) if optimizer else 0
+    off = distance(rows, host)
+    same = [r["loss_hex"] for r in rows] == [r["loss_hex"] for r in again] and summary["weights_hash"] == summary_again["weights_hash"]
+    budget = half_or_least(summary)
+    small = train(program, [*call, "--budget", str(budget)], DEVICE, steps)[1]
+    kept = small["weights_hash"] == summary["weights_hash"] and small["violations"] == 0 and small["peak_bytes"] <= budget
+    ok = same and kept and len(off) == steps and max(off) <= max(TOLERANCE, 3 * noise) and budget < summary["store_all_bytes"]
+    print(f"{'ok  ' if ok else 'BAD '} {name}.onnx: loss {rows[0]['loss']:.6f} -> {rows[-1]['loss']:.6f}, off by {max(off):.1e} at most; "
+          f"{'the same' if same else 'NOT THE SAME'} twice; {median_ms(rows):.2f} ms, peak {summary['peak_bytes'] / 2**20:.1f} MiB; within "
+          f"{budget / 2**20:.1f} MiB ({'the minimum' if budget == summary['min_budget_bytes'] else 'half'}) peak {small['peak_bytes'] / 2**20:.1f} MiB, "
+          f"{small['violations']} violations, {'the same' if kept else 'OTHER'} weights", flush=True)
+    return ok
+
+
+def onnx(program, steps):
+    good = True
+    with tempfile.TemporaryDirectory() as folder:
+        for model, optimizer in IMPORTED:
+            good = attempt(imported, program, folder, model, optimizer, steps or 20) and good
+    return good
+
+
+# Whose logits are too small for what changes bits (vocab-loss): every way of running them gives the same. And whether there is
+# something to choose from on a GPU: chains of elementwise ops, which dropout makes.
+TUNED = (("gpt-mini:dropout=0.1", True), ("bert-mini:dropout=0.1", True), ("gpt-mini", False), ("resnet18", False))
+TUNED_WAYS = {"adaptive": [], "again": [], "wide": ["--trial-share", "0.5"], "off": ["--optimize", "off"], "all": ["--optimize", "all"]}
+
+
+def text_of(tuning):
+    if not tuning:
+        return "nothing tuned"
+    ways = sorted({piece["strategy"] for piece in tuning["subgraphs"]})
+    return (f"{tuning['trials']} trials, {tuning['adopted']} adopted, {100 * tuning['spent_share']:.2f} % of the time, rejected: "
+            f"{', '.join(tuning['rejected']) or 'nothing'}, in use: {', '.join(ways)}")
+
+
+def tuned_model(program, model, has_choice, steps):
+    ways = TUNED_WAYS if has_choice else {way: TUNED_WAYS[way] for way in ("adaptive", "off", "all")}
+    runs = {way: train(program, [model, *flags], DEVICE, steps) for way, flags in ways.items()}
+    same = len({summary["weights_hash"] for _, summary in runs.values()}) == 1
+    tunings = {way: runs[way][1].get("tuning") for way in ("adaptive", "wide") if way in runs}
+    tried = not has_choice or bool(tunings["wide"] and tunings["wide"]["trials"] > 0)
+    ok = same and tried and not any(tuning["rejected"] for tuning in tunings.values() if tuning)
+    ms = ", ".join(f"{way} {median_ms(rows):.3f}" for way, (rows, _) in runs.items())
+    print(f"{'ok  ' if ok else 'BAD '} {model}, {steps} steps: {'the same' if same else 'NOT THE SAME'} weights in {len(runs)} runs; ms: {ms}",
+          flush=True)
+    for way, tuning in tunings.items():
+        print(f"      {' '.join([way, *ways[way]])}: {text_of(tuning)}", flush=True)
+    return ok
+
+
+def tuned(program, steps):
+    return all([attempt(tuned_model, program, model, has_choice, steps or 600) for model, has_choice in TUNED])
+
+
+def attempt(function, *arguments):
+    """Whether it held; a run that fails is said, and the next one goes on."""
+    try:
+        return function(*arguments)
+    except (SystemExit, OSError, ValueError, KeyError, IndexError, TypeError, ZeroDivisionError) as error:
+        print(f"BAD  {type(error).__name__}: {error}", flush=True)
+        return False
+
+
+PARTS = {"times": (times, "the GPU's step times (once the batch is there) and memory, one line a model"),
+         "rows": (rows_of_table, "the table of bench/CUDA.md: step time and memory without a budget and below some; the same weights, to the bit"),
+         "spill": (spill, "below a budget, with RAM and disk beside the GPU, the weights are those without one, to the bit"),
+         "split": (split, "parts of a batch that take turns: losses near those of whole batches, the same weights twice and below a budget"),
+         "prune": (prune, "pruned weights: losses near the CPU's, two runs the same to the bit"),
+         "gates": (gates, "recurrent layers whose gates are made again: losses near those that keep them, two runs the same, a lower peak"),
+         "tf32": (tf32, "losses near f32's, but others; two runs and one below a budget the same to the bit; both step times"),
+         "levels": (levels, "with activations in fewer bits the loss stays near, and two runs are the same to the bit"),
+         "overlap": (overlap, "what CUPTI says of steps that spill: transfers lie under the calls, or the link is busy all the time; a trace and a profile"),
+         "faults": (faults, "another process has the GPU's memory, before the run or during it"),
+         "onnx": (onnx, "imported models: losses near the CPU's, the same twice, and below a budget the weights of storing everything"),
+         "tuned": (tuned, "--optimize adaptive over 600 steps: what was tried and kept, and the weights of every fixed choice")}
+
+
 def main():
-    program, what, *rest = sys.argv[1:]
-    if what == "--times":
-        times(program)
-        return 0
-    parts = {"--rows": rows_of_table, "--spill": spill, "--split": split, "--prune": prune, "--gates": gates, "--levels": levels, "--overlap": overlap, "--faults": faults}
-    if what in parts:
-        return 0 if parts[what](program) else 1
-    steps = int(rest[1]) if rest[:1] == ["--steps"] else 20
-    return 0 if compare(program, what, steps) else 1
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("neap", help="the program, built with CUDA")
+    parser.add_argument("model", nargs="?", help="a built-in model")
+    parser.add_argument("--steps", type=int, help="of MODEL, --onnx (20) and --tuned (600)")
+    chosen = parser.add_mutually_exclusive_group()
+    for name, (_, what) in PARTS.items():
+        chosen.add_argument(f"--{name}", dest="part", action="store_const", const=name, help=what)
+    options = parser.parse_args()
+    if (options.part is None) == (options.model is None):
+        parser.error("give a model or one part")
+    if options.model:
+        return 0 if compare(options.neap, options.model, options.steps or 20) else 1
+    function = PARTS[options.part][0]
+    good = function(options.neap, options.steps) if options.part in ("onnx", "tuned") else function(options.neap)
+    return 0 if good else 1
 
 
 if __name__ == "__main__":
