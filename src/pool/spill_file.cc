@@ -70,7 +70,8 @@ struct SpillFile::Transfer {
   }
 };
 
-SpillFile::SpillFile(const std::string& folder, std::int64_t bytes, std::span<std::byte> memory) {
+SpillFile::SpillFile(const std::string& folder, std::int64_t bytes, std::span<std::byte> memory)
+    : folder_(folder), given_(memory) {
   const auto refuse = [&](const std::string& why) {
     if (fd_ >= 0) ::close(fd_);
     throw UserError(fmt::format("cannot spill to '{}': {}; give another --spill-dir", folder, why));

@@ -34,6 +34,9 @@ class SpillFile {
   std::string read(std::int64_t offset, std::byte* dst, std::int64_t bytes, const EachPiece& after = {});
   // The same as in the constructor, for what lies between the two. False: it cannot be had.
   bool grow(std::int64_t from, std::int64_t to);
+  bool is_for(const std::string& folder, std::span<std::byte> memory) const {
+    return folder == folder_ && memory.data() == given_.data() && memory.size() == given_.size();
+  }
   bool is_direct() const { return is_direct_; }
   bool is_registered() const { return is_registered_; }
 
@@ -47,8 +50,10 @@ class SpillFile {
   int fd_ = -1;
   bool is_direct_ = false;
   bool is_registered_ = false;
-  std::span<std::byte> memory_;
-  std::unique_ptr<Ring> ring_;  // null where the system has no io_uring: plain reads and writes then
+  std::string folder_;
+  std::span<std::byte> given_;   // whether it could be pinned or not
+  std::span<std::byte> memory_;  // as far as it is
+  std::unique_ptr<Ring> ring_;   // null where the system has no io_uring: plain reads and writes then
 };
 
 }  // namespace neap

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "neap/error.h"
 #include "pool/spill_tiers.h"
 
 namespace neap {
@@ -29,11 +30,7 @@ class Store final : public SpillStore {
  public:
   Store(const std::vector<std::int64_t>& slots, const SpillOptions& options)
       : options_(options), tiers_(slots, options) {
-    state_.resize(slots.size());
-    times_.resize(slots.size());
-    for (std::uint32_t i = 0; i < slots.size(); ++i) times_[i].in_ram = tiers_.in_ram(i);
-    counters_.ram_bytes = tiers_.ram_bytes();
-    counters_.file_bytes = tiers_.file_bytes();
+    start(slots.size());
     thread_ = std::thread([this] { run(); });
   }
 
@@ -86,6 +83,19 @@ class Store final : public SpillStore {
     changed_.wait(lock, [&] { return jobs_.empty() && !is_busy_; });
   }
 
+  bool serve(const std::vector<std::int64_t>& slots, const SpillOptions& options) override {
+    drain();
+    const std::lock_guard lock(mutex_);
+    options_ = options;
+    try {
+      tiers_ = SpillTiers(slots, options, std::move(tiers_).places());
+    } catch (const UserError&) {
+      return false;
+    }
+    start(slots.size());
+    return true;
+  }
+
   SpillCounters counters() const override {
     const std::lock_guard lock(mutex_);
     return counters_;
@@ -100,6 +110,14 @@ class Store final : public SpillStore {
     std::byte* data = nullptr;
     std::string error;
   };
+
+  void start(std::size_t slots) {
+    state_.assign(slots, {});
+    times_.assign(slots, {});
+    for (std::uint32_t i = 0; i < slots; ++i) times_[i].in_ram = tiers_.in_ram(i);
+    counters_.ram_bytes = tiers_.ram_bytes();
+    counters_.file_bytes = tiers_.file_bytes();
+  }
 
   // Every place is tried once without one.
   static std::chrono::milliseconds pause_before(int attempt) {

@@ -81,6 +81,9 @@ class SpillStore {
   virtual void insist(std::uint32_t slot) { wait(slot); }
   // After an exception: lets go of whatever is on its way, so that the step can start again.
   virtual void drain() = 0;
+  // The same place for the slots of another plan, when nothing is on its way: what has been written once is written
+  // faster again, and memory stays pinned. None of the bytes are kept. False: no, and this store is of no use any more.
+  virtual bool serve(const std::vector<std::int64_t>& /*slots*/, const SpillOptions& /*options*/) { return false; }
   virtual SpillCounters counters() const = 0;
   virtual std::span<const SlotTimes> times() const = 0;  // valid when nothing is on its way
   // All that begin and wait do is work on the device's streams: it can be captured (Device::capture) and replayed.

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <numeric>
 
 #include "core/bytes.h"
 #include "neap/error.h"
@@ -34,25 +35,29 @@ void fill(std::byte* data, std::int64_t bytes, unsigned seed) {
 // Odd sizes, one smaller than a page, one of several pieces.
 const std::vector<std::int64_t> kSlots = {5 * kMiB + 123, 17, 4096, 3 * kMiB};
 
-void there_and_back(const SpillOptions& options, std::int64_t shift) {
-  const auto store = make_spill_store(kSlots, options);
+void there_and_back(SpillStore& store, const std::vector<std::int64_t>& slots, std::int64_t shift) {
+  const SpillCounters before = store.counters();
   std::vector<Pages> out;
   std::vector<Pages> back;
-  for (std::uint32_t i = 0; i < kSlots.size(); ++i) {
-    out.push_back(pages(kSlots[i] + shift));
-    back.push_back(pages(kSlots[i] + shift));
-    fill(out[i].get() + shift, kSlots[i], i + 1);
-    store->begin_write(i, out[i].get() + shift);
+  for (std::uint32_t i = 0; i < slots.size(); ++i) {
+    out.push_back(pages(slots[i] + shift));
+    back.push_back(pages(slots[i] + shift));
+    fill(out[i].get() + shift, slots[i], i + 1);
+    store.begin_write(i, out[i].get() + shift);
   }
-  for (std::uint32_t i = 0; i < kSlots.size(); ++i) store->wait(i);
-  for (std::uint32_t i = 0; i < kSlots.size(); ++i) store->begin_read(i, back[i].get() + shift);
-  for (std::uint32_t i = 0; i < kSlots.size(); ++i) {
-    store->wait(i);
-    EXPECT_EQ(std::memcmp(out[i].get() + shift, back[i].get() + shift, static_cast<std::size_t>(kSlots[i])), 0) << i;
+  for (std::uint32_t i = 0; i < slots.size(); ++i) store.wait(i);
+  for (std::uint32_t i = 0; i < slots.size(); ++i) store.begin_read(i, back[i].get() + shift);
+  for (std::uint32_t i = 0; i < slots.size(); ++i) {
+    store.wait(i);
+    EXPECT_EQ(std::memcmp(out[i].get() + shift, back[i].get() + shift, static_cast<std::size_t>(slots[i])), 0) << i;
   }
-  const SpillCounters c = store->counters();
-  EXPECT_EQ(c.written_bytes, c.read_bytes);
-  EXPECT_EQ(c.written_bytes, 8 * kMiB + 123 + 17 + 4096);
+  const SpillCounters c = store.counters();
+  EXPECT_EQ(c.written_bytes - before.written_bytes, std::reduce(slots.begin(), slots.end()));
+  EXPECT_EQ(c.read_bytes - before.read_bytes, std::reduce(slots.begin(), slots.end()));
+}
+
+void there_and_back(const SpillOptions& options, std::int64_t shift) {
+  there_and_back(*make_spill_store(kSlots, options), kSlots, shift);
 }
 
 TEST(SpillStore, BytesComeBackFromDisk) { there_and_back({}, 0); }
@@ -61,6 +66,53 @@ TEST(SpillStore, BytesComeBackFromRam) { there_and_back({.host_ram_bytes = 64 * 
 TEST(SpillStore, BytesComeBackFromBothTiers) { there_and_back({.host_ram_bytes = 6 * kMiB}, 0); }
 TEST(SpillStore, AFileSystemInMemoryWillDo) {
   if (std::filesystem::is_directory("/dev/shm")) there_and_back({.folder = "/dev/shm"}, 0);
+}
+
+TEST(SpillStore, ServesOnePlanAfterTheOther) {
+  const std::vector<std::int64_t> few = {4096};
+  const std::vector<std::int64_t> more = {7 * kMiB, 5 * kMiB + 1, 99};
+  for (const std::int64_t ram : {std::int64_t{0}, 6 * kMiB, 64 * kMiB}) {
+    const SpillOptions options = {.host_ram_bytes = ram};
+    const auto store = make_spill_store(kSlots, options);
+    there_and_back(*store, kSlots, 0);
+    const SpillCounters before = store->counters();
+    for (const auto& slots : {few, more, kSlots}) {
+      ASSERT_TRUE(store->serve(slots, options));
+      EXPECT_EQ(store->times().size(), slots.size());
+      const Pages back = pages(slots[0]);
+      store->begin_read(0, back.get());
+      EXPECT_THROW(store->wait(0), SpillLost) << "nothing of the plan before";
+      there_and_back(*store, slots, 0);
+      EXPECT_LE(store->counters().ram_bytes, ram);
+    }
+    EXPECT_GE(store->counters().ram_bytes, before.ram_bytes) << "is not given back in between";
+    EXPECT_EQ(store->counters().written_bytes, before.written_bytes + std::reduce(few.begin(), few.end()) +
+                                                   std::reduce(more.begin(), more.end()) +
+                                                   std::reduce(kSlots.begin(), kSlots.end()));
+  }
+}
+
+TEST(SpillStore, TheFileStaysForTheNextPlan) {
+  const auto held = [](const SpillTiers& tiers) { return tiers.file_bytes(); };
+  SpillTiers first({4 * kMiB}, {});
+  SpillPlaces places = std::move(first).places();
+  const SpillFile* const file = places.file.get();
+  SpillTiers smaller({4096}, {}, std::move(places));
+  EXPECT_EQ(held(smaller), 4 * kMiB);
+  SpillTiers larger({9 * kMiB}, {}, std::move(smaller).places());
+  EXPECT_EQ(held(larger), 9 * kMiB);
+  places = std::move(larger).places();
+  EXPECT_EQ(places.file.get(), file);
+  // Where other memory would be pinned, it is another file, as long as it needs to be.
+  const Pages memory = pages(4096);
+  SpillTiers elsewhere({4096}, {.memory = {memory.get(), 4096}}, std::move(places));
+  EXPECT_EQ(held(elsewhere), 4096);
+  EXPECT_NE(std::move(elsewhere).places().file, nullptr);
+}
+
+TEST(SpillStore, DoesNotServeInAFolderThatIsNotThere) {
+  const auto store = make_spill_store({4096}, {});
+  EXPECT_FALSE(store->serve({4096}, {.folder = "/nonexistent"}));
 }
 
 TEST(SpillStore, WhatWasNeverWrittenIsNotRead) {

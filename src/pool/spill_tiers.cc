@@ -55,11 +55,9 @@ SpillTiers::Pages SpillTiers::make_pages(std::int64_t bytes) {
   return out;
 }
 
-SpillTiers::SpillTiers(const std::vector<std::int64_t>& slots, const SpillOptions& options)
-    : most_ram_bytes_(options.host_ram_bytes),
-      ram_(nullptr, std::free),
-      bounce_(make_pages(kBounce)),
-      faults_(options.faults) {
+SpillTiers::SpillTiers(const std::vector<std::int64_t>& slots, const SpillOptions& options, SpillPlaces places)
+    : most_ram_bytes_(options.host_ram_bytes), places_(std::move(places)), faults_(options.faults) {
+  if (!places_.bounce) places_.bounce = make_pages(kBounce);
   for (const std::int64_t bytes : slots) {
     const std::int64_t room = align_up(bytes, kPage);
     Slot slot{.bytes = bytes, .in_ram = ram_bytes_ + room <= options.host_ram_bytes};
@@ -70,18 +68,33 @@ SpillTiers::SpillTiers(const std::vector<std::int64_t>& slots, const SpillOption
     }
     slots_.push_back(std::move(slot));
   }
-  place_in_file(options);
-  if (ram_bytes_ > 0) ram_ = make_pages(ram_bytes_);
-  if (file_bytes_ > 0) {
-    std::error_code error;
-    const std::string folder =
-        options.folder.empty() ? std::filesystem::temp_directory_path(error).string() : options.folder;
-    file_ = std::make_unique<SpillFile>(folder, file_bytes_, options.memory);
+  if (ram_bytes_ > places_.ram_bytes) {
+    places_.ram.reset();
+    places_.ram = make_pages(ram_bytes_);
+    places_.ram_bytes = ram_bytes_;
   }
+  ram_bytes_ = places_.ram_bytes;
+  open_file(options, place_in_file(options));
   for (Slot& slot : slots_) slot.sums.resize(size_of((slot.bytes + SpillFile::kPiece - 1) / SpillFile::kPiece));
 }
 
-void SpillTiers::place_in_file(const SpillOptions& options) {
+void SpillTiers::open_file(const SpillOptions& options, std::int64_t bytes) {
+  std::error_code error;
+  const std::string folder =
+      options.folder.empty() ? std::filesystem::temp_directory_path(error).string() : options.folder;
+  SpillFile* const had = places_.file.get();
+  const bool will_do = had != nullptr && bytes > 0 && had->is_for(folder, options.memory) &&
+                       (bytes <= places_.file_bytes || had->grow(places_.file_bytes, bytes));
+  if (!will_do) {
+    places_.file.reset();  // its room first
+    places_.file_bytes = 0;
+    if (bytes > 0) places_.file = std::make_unique<SpillFile>(folder, bytes, options.memory);
+  }
+  places_.file_bytes = std::max(places_.file_bytes, bytes);
+}
+
+// Returns the bytes that the file needs.
+std::int64_t SpillTiers::place_in_file(const SpillOptions& options) {
   const std::size_t copies = options.mirror ? 2 : 1;
   std::vector<std::size_t> on_disk;
   std::vector<std::int64_t> rooms;
@@ -93,7 +106,6 @@ void SpillTiers::place_in_file(const SpillOptions& options) {
     if (!options.lives.empty()) lives.push_back(options.lives[i]);
   }
   const SlotPlaces places = place_slots(rooms, lives);
-  file_bytes_ = places.bytes;
   for (std::size_t i = 0; i < on_disk.size(); ++i) {
     Slot& slot = slots_[on_disk[i]];
     for (std::size_t copy = 0; copy < copies; ++copy) {
@@ -101,6 +113,7 @@ void SpillTiers::place_in_file(const SpillOptions& options) {
     }
     slot.is_good.resize(copies);
   }
+  return places.bytes;
 }
 
 bool SpillTiers::is_full(std::int64_t end) const {
@@ -117,11 +130,11 @@ bool SpillTiers::is_bad(std::int64_t offset, std::int64_t bytes) const {
 void SpillTiers::move_in_file(Slot& slot) {
   if (slot.in_ram) return;
   const std::int64_t room = align_up(slot.bytes, kPage);
-  const std::int64_t end = file_bytes_ + room * static_cast<std::int64_t>(slot.offsets.size());
-  if (!file_->grow(file_bytes_, end)) return;
+  const std::int64_t end = places_.file_bytes + room * static_cast<std::int64_t>(slot.offsets.size());
+  if (!places_.file->grow(places_.file_bytes, end)) return;
   for (std::int64_t& offset : slot.offsets) {
-    offset = file_bytes_;
-    file_bytes_ += room;
+    offset = places_.file_bytes;
+    places_.file_bytes += room;
   }
 }
 
@@ -190,11 +203,11 @@ std::string SpillTiers::write_copy(const Slot& slot, std::int64_t offset, const 
   const std::int64_t whole = begins_a_page(src) ? slot.bytes / kPage * kPage : 0;
   std::string error = is_full(offset + slot.bytes) ? SpillFile::kFull : "";
   if (is_bad(offset, slot.bytes)) error = "injected";
-  if (whole > 0 && error.empty()) error = file_->write(offset, src, whole, each);
+  if (whole > 0 && error.empty()) error = places_.file->write(offset, src, whole, each);
   for (std::int64_t at = whole; at < slot.bytes && error.empty(); at += kBounce) {
     const std::int64_t bytes = std::min(kBounce, slot.bytes - at);
-    std::memcpy(bounce_.get(), src + at, size_of(bytes));
-    error = file_->write(offset + at, bounce_.get(), align_up(bytes, kPage));
+    std::memcpy(places_.bounce.get(), src + at, size_of(bytes));
+    error = places_.file->write(offset + at, places_.bounce.get(), align_up(bytes, kPage));
   }
   if (error == SpillFile::kFull) room_bytes_ = room_bytes_ < 0 ? offset : std::min(room_bytes_, offset);
   return error;
@@ -207,11 +220,11 @@ std::string SpillTiers::read_copy(const Slot& slot, std::int64_t offset, std::by
     return {};
   }
   const std::int64_t whole = begins_a_page(dst) ? slot.bytes / kPage * kPage : 0;
-  std::string error = whole > 0 ? file_->read(offset, dst, whole, each) : "";
+  std::string error = whole > 0 ? places_.file->read(offset, dst, whole, each) : "";
   for (std::int64_t at = whole; at < slot.bytes && error.empty(); at += kBounce) {
     const std::int64_t bytes = std::min(kBounce, slot.bytes - at);
-    error = file_->read(offset + at, bounce_.get(), align_up(bytes, kPage));
-    if (error.empty()) std::memcpy(dst + at, bounce_.get(), size_of(bytes));
+    error = places_.file->read(offset + at, places_.bounce.get(), align_up(bytes, kPage));
+    if (error.empty()) std::memcpy(dst + at, places_.bounce.get(), size_of(bytes));
   }
   return error;
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,9 +13,21 @@
 
 namespace neap {
 
+// What holds bytes, whosever they are.
+struct SpillPlaces {
+  using Pages = std::unique_ptr<std::byte, void (*)(void*)>;
+  Pages ram{nullptr, std::free};
+  std::int64_t ram_bytes = 0;
+  Pages bounce{nullptr, std::free};
+  std::unique_ptr<SpillFile> file;
+  std::int64_t file_bytes = 0;
+};
+
 class SpillTiers {
  public:
-  SpillTiers(const std::vector<std::int64_t>& slots, const SpillOptions& options);
+  // In the places of others that are no more, as far as these will do.
+  SpillTiers(const std::vector<std::int64_t>& slots, const SpillOptions& options, SpillPlaces places = {});
+  SpillPlaces places() && { return std::move(places_); }
 
   static constexpr int kPlaces = 3;  // that attempts at a write try: the slot's own, another in the file, RAM
 
@@ -26,12 +39,12 @@ class SpillTiers {
   std::int64_t bytes(std::uint32_t slot) const { return slots_[slot].bytes; }
   bool in_ram(std::uint32_t slot) const { return slots_[slot].in_ram; }
   std::int64_t ram_bytes() const { return ram_bytes_; }
-  std::int64_t file_bytes() const { return file_bytes_; }
+  std::int64_t file_bytes() const { return places_.file_bytes; }
   // Of a file that has refused a write for lack of space: what lies below it; -1: it has refused none.
   std::int64_t room_bytes() const { return room_bytes_; }
 
  private:
-  using Pages = std::unique_ptr<std::byte, void (*)(void*)>;
+  using Pages = SpillPlaces::Pages;
   static constexpr std::int64_t kBounce = 4 * kMiB;
 
   struct Slot {
@@ -50,21 +63,19 @@ class SpillTiers {
   bool fails(std::int64_t nth) const { return faults_ && nth != 0 && faults_->reads == nth; }
   bool is_full(std::int64_t end) const;
   bool is_bad(std::int64_t offset, std::int64_t bytes) const;
-  void place_in_file(const SpillOptions& options);
+  std::int64_t place_in_file(const SpillOptions& options);
+  void open_file(const SpillOptions& options, std::int64_t bytes);
   void move_in_file(Slot& slot);
   void move_to_ram(Slot& slot);
   std::byte* in_memory(const Slot& slot, std::int64_t offset) {
-    return slot.own ? slot.own.get() : ram_.get() + offset;
+    return slot.own ? slot.own.get() : places_.ram.get() + offset;
   }
 
   std::vector<Slot> slots_;
   std::int64_t most_ram_bytes_;
   std::int64_t ram_bytes_ = 0;
-  std::int64_t file_bytes_ = 0;
   std::int64_t room_bytes_ = -1;
-  Pages ram_;
-  Pages bounce_;
-  std::unique_ptr<SpillFile> file_;
+  SpillPlaces places_;
   std::shared_ptr<SpillFaults> faults_;
 };
 

@@ -285,6 +285,7 @@ void Trainer::Impl::use_new_plan(Stepper& stepper) {
   const bool is_other = setup_.levels && !rounds_alike(plan, stepper.graph(), stepper.steered.rounded);
   const bool fits = plan.peak_bytes <= std::min(arena_->bytes(), budget().value_or(arena_->bytes())) && !is_other;
   Plan before = stepper.plan();
+  stepper.leave();  // another file may have what this one lacks
   steering_.swap(stepper, fits ? std::move(plan) : before, budget());
   watch_.start_over();
   try {

@@ -63,19 +63,35 @@ void Stepper::make_executor() {
   }
 }
 
+// The store waits for the next plan: of plans that race, one after the other spills.
 void Stepper::swap(Plan plan) {
-  store_.reset();
+  is_served_ = false;
   plan_ = std::move(plan);
   make_executor();
 }
 
-void Stepper::enter() {
-  if (arena_.bytes() != store_arena_bytes_) store_.reset();  // it has pinned pages that may be others now
-  if (!plan_.slots.empty() && !store_) {
-    store_ = make_store(device_, plan_.slots, spill_(plan_, graph()));
-    store_arena_bytes_ = arena_.bytes();
-    executor_->use(store_.get());
+void Stepper::leave() {
+  is_served_ = false;
+  store_.reset();
+}
+
+void Stepper::open_store() {
+  const SpillOptions options = spill_(plan_, graph());
+  if (!store_ || !store_->serve(plan_.slots, options)) {
+    store_.reset();
+    store_ = make_store(device_, plan_.slots, options);
   }
+  store_arena_bytes_ = arena_.bytes();
+  unused_ = 0;
+  is_served_ = true;
+  executor_->use(store_.get());
+}
+
+void Stepper::enter() {
+  constexpr int kMostUnused = 8;                      // as long as other plans have their turn in a race
+  if (arena_.bytes() != store_arena_bytes_) leave();  // it has pinned pages that may be others now
+  if (!plan_.slots.empty() && !is_served_) open_store();
+  if (plan_.slots.empty() && store_ && ++unused_ > kMostUnused) leave();
   for (const TensorId id : own_constants_) executor_->write(id, graph().at(id).data->data());
 }
 

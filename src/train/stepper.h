@@ -93,7 +93,8 @@ class Stepper {
   const std::vector<DataInput>& inputs() const { return inputs_; }
   Executor& executor() { return *executor_; }
   const Executor& executor() const { return *executor_; }
-  SpillStore* store() { return store_.get(); }  // null: nothing is spilled, or another shape's turn
+  // Null: nothing is spilled, or another shape's turn.
+  SpillStore* store() { return is_served_ ? store_.get() : nullptr; }
   TensorId loss() const { return loss_; }
   TensorId hyper() const { return hyper_; }                                // none: nothing is trained
   TensorId random() const { return random_; }                              // none: nothing is random
@@ -108,10 +109,11 @@ class Stepper {
   // the last step was of this shape and plan.
   void enter();
   // Another shape's turn: RAM and disk of the store are given back.
-  void leave() { store_.reset(); }
+  void leave();
 
  private:
   void make_executor();
+  void open_store();
 
   BatchShape shape_;
   std::shared_ptr<Program> program_;
@@ -122,6 +124,8 @@ class Stepper {
   Arena& arena_;
   SpillFor spill_;
   std::unique_ptr<SpillStore> store_;
+  bool is_served_ = false;              // the store has the plan's slots, not another plan's
+  int unused_ = 0;                      // steps of plans without transfers since then
   std::int64_t store_arena_bytes_ = 0;  // of the arena when the store was made
   std::unique_ptr<Executor> executor_;
   std::vector<DataInput> inputs_;
