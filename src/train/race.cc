@@ -24,6 +24,7 @@ constexpr double kAsLong = 0.01;     // of the same: no difference
 
 constexpr std::int64_t kRest = 32;  // steps
 constexpr std::int64_t kMostDoublings = 3;
+constexpr double kMostLost = 0.01;  // of the steps
 
 }  // namespace
 
@@ -34,6 +35,8 @@ Race::Race(std::vector<Plan> plans) {
 
 bool Race::add(double ms) {
   if (is_over_) return false;
+  total_ms_ += ms;
+  ++steps_;
   if (visit_++ > 0) runners_[at_].ms.push_back(ms);
   if (visit_ < kVisit) return false;
   visit_ = 0;
@@ -63,6 +66,8 @@ double Race::Runner::takes() const {
   std::ranges::sort(sorted);
   return sorted.size() > 2 ? (sorted[0] + sorted[1]) / 2 : sorted[0];
 }
+
+double Race::lost_steps() const { return total_ms_ / runners_[fastest()].takes() - steps_; }
 
 std::size_t Race::next() const {
   std::size_t i = at_;
@@ -133,6 +138,10 @@ std::vector<Plan> entrants_of(std::vector<Plan> offered, const Plan& present, st
   return out;
 }
 
-void RaceRest::begin(std::int64_t step) { until_ = step + (kRest << std::min(races_++, kMostDoublings)); }
+void RaceRest::begin(std::int64_t step, double lost_steps) {
+  constexpr std::int64_t kMost = kRest << kMostDoublings;
+  const std::int64_t least = kRest << std::min(races_++, kMostDoublings);
+  until_ = step + std::max(least, static_cast<std::int64_t>(std::min<double>(kMost, lost_steps / kMostLost)));
+}
 
 }  // namespace neap

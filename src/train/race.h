@@ -25,6 +25,8 @@ class Race {
   std::int64_t bytes() const;  // that the plans take
   // running() has won.
   bool is_over() const { return is_over_; }
+  // What it has cost so far: as many steps of the fastest as all of them took longer.
+  double lost_steps() const;
 
  private:
   struct Runner {
@@ -43,6 +45,8 @@ class Race {
   std::size_t at_ = 0;
   int visit_ = 0;  // steps of this one
   int round_ = 0;
+  double total_ms_ = 0;  // of all steps, those that pay for a change included
+  int steps_ = 0;
   bool is_over_ = false;
   bool is_waiting_ = false;
 };
@@ -54,10 +58,11 @@ class Race {
 std::vector<Plan> entrants_of(std::vector<Plan> offered, const Plan& present, std::optional<Plan> former,
                               std::int64_t limit, const std::function<double(const Plan&)>& ms);
 
-// From one race to the next, longer every time: machines that are never quiet would race without end.
+// From one race to the next: until what the last one has cost is a hundredth of the steps, and longer every time, since
+// machines that are never quiet would race without end.
 class RaceRest {
  public:
-  void begin(std::int64_t step);  // that a race has ended before
+  void begin(std::int64_t step, double lost_steps);  // after a race that has ended before that step
   bool is_over(std::int64_t step) const { return step >= until_; }
   void forget() { *this = {}; }  // what raced was for something else
 

@@ -43,6 +43,7 @@ TEST(Race, WhatIsFarBehindRunsNoSecondRound) {
   Race race({plan_of(0), plan_of(1)});
   EXPECT_EQ(run(race, {112, 100}), 6);
   EXPECT_EQ(race.running().peak_bytes, 1);
+  EXPECT_NEAR(race.lost_steps(), 4 * 1.12 + 4 - 6, 1e-9);
   Race closer({plan_of(0), plan_of(1)});
   EXPECT_EQ(run(closer, {106, 100}), 12) << "what is not so far behind has one";
   EXPECT_EQ(closer.running().peak_bytes, 1);
@@ -161,16 +162,26 @@ TEST(Race, RestsGrowLongerAndEndWithWhatRaced) {
   EXPECT_TRUE(rest.is_over(0)) << "the first race may be at once";
   std::int64_t step = 5;
   for (const std::int64_t steps : {32, 64, 128, 256, 256}) {
-    rest.begin(step);
+    rest.begin(step, 0);
     EXPECT_FALSE(rest.is_over(step + steps - 1)) << steps;
     EXPECT_TRUE(rest.is_over(step + steps)) << steps;
     step += steps;
   }
-  rest.begin(step);
+  rest.begin(step, 0);
   rest.forget();
   EXPECT_TRUE(rest.is_over(step));
-  rest.begin(step);
+  rest.begin(step, 0);
   EXPECT_TRUE(rest.is_over(step + 32)) << "as if there had been none";
+}
+
+TEST(Race, RestsUntilItsCostIsAHundredth) {
+  RaceRest rest;
+  rest.begin(10, 0.5);
+  EXPECT_FALSE(rest.is_over(10 + 49));
+  EXPECT_TRUE(rest.is_over(10 + 50));
+  rest.begin(100, 1000);
+  EXPECT_FALSE(rest.is_over(100 + 255));
+  EXPECT_TRUE(rest.is_over(100 + 256)) << "not for ever: conditions change";
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ void Steering::go_on_racing(Stepper& stepper, const Budget& budget) {
     stepper.steered.race = std::move(race);
     return;
   }
-  stepper.steered.rest.begin(stepper.steered.steps);
+  stepper.steered.rest.begin(stepper.steered.steps, race->lost_steps());
 }
 
 }  // namespace neap
