@@ -42,12 +42,27 @@ std::vector<Variant> variants_of(const TrainOptions& options, const Graph& graph
   return out;
 }
 
+namespace {
+
+// cuDNN's keeps neither gates nor cells.
+void infer_again(const Node& node, Graph& graph) {
+  OpCall call = call_of(graph, node);
+  call.outputs.clear();
+  const Types types = node.op->infer(call);
+  for (std::size_t i = 0; i < types.size(); ++i) graph.at(node.outputs[i]).type = types[i];
+}
+
+}  // namespace
+
 void apply(const Variant& variant, Graph& forward) {
   for (Node& node : forward.nodes) {
     if (!is_chunk(node)) continue;
     if (variant.unroll > 0) node.attrs.set("unroll", variant.unroll);
     if (!variant.keeps_gates) node.attrs.set("gates", std::string("recompute"));
-    if (variant.by_cudnn && node.op->name == "lstm_chunk") node.attrs.set("gates", std::string("cudnn"));
+    if (variant.by_cudnn && node.op->name == "lstm_chunk") {
+      node.attrs.set("gates", std::string("cudnn"));
+      infer_again(node, forward);
+    }
   }
 }
 

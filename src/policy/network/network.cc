@@ -78,9 +78,10 @@ void Network::run() {
   inside_->executor->run();
 }
 
-void Network::train(std::int64_t step, double lr, const OptimizerOptions& optimizer) {
-  const Hyper hyper = hyper_at(step, lr, optimizer);
+void Network::train(std::int64_t step, double lr, const OptimizerOptions& optimizer, const BatchPart& part) {
+  const Hyper hyper = hyper_at(step, lr, optimizer, part.is_last ? 1.0 / static_cast<double>(part.parts) : 0);
   std::ranges::copy(hyper, floats(kHyperInput).begin());
+  if (part.parts > 1) floats(kPartInput)[0] = part.is_first ? 0 : 1;
   run();
 }
 
@@ -113,10 +114,10 @@ void Network::forget_moments() {
 
 std::int64_t Network::arena_bytes() const { return inside_->arena->bytes(); }
 
-Graph with_training(Builder& g, const OptimizerOptions& optimizer) {
+Graph with_training(Builder& g, const OptimizerOptions& optimizer, std::int64_t parts) {
   const auto loss = g.graph().output("loss");
   require(loss.has_value(), "a network that learns has a loss");
-  append_updates(g, differentiate(g, *loss, g.graph().with_role(Role::kParameter)), optimizer);
+  append_updates(g, differentiate(g, *loss, g.graph().with_role(Role::kParameter)), optimizer, parts);
   Graph out = g.take();
   verify(out);
   return out;

@@ -20,6 +20,14 @@ namespace neap {
 using NetworkWeights = std::map<std::string, std::vector<float>>;
 std::int64_t bytes_of(const NetworkWeights& weights);
 
+// A batch may come in parts: their gradients are summed up, the last one's run changes the weights by the sum over
+// `parts`. There may be fewer runs than `parts`.
+struct BatchPart {
+  bool is_first = true;
+  bool is_last = true;
+  std::int64_t parts = 1;  // as with_training() had them
+};
+
 class Network {
  public:
   // Takes what builds: inputs, layers, results by name; a result "loss" and an optimizer make run() a training step.
@@ -34,7 +42,7 @@ class Network {
 
   // One step, from the inputs to the results. With an optimizer it is step `step` (the first is 1) at this rate.
   void run();
-  void train(std::int64_t step, double lr, const OptimizerOptions& optimizer);
+  void train(std::int64_t step, double lr, const OptimizerOptions& optimizer, const BatchPart& part = {});
 
   NetworkWeights weights() const;
   void load(const NetworkWeights& weights);  // those of its own names; InternalError when a size differs
@@ -48,6 +56,6 @@ class Network {
 };
 
 // The graph of `g` with backward and updates behind its result "loss".
-Graph with_training(Builder& g, const OptimizerOptions& optimizer);
+Graph with_training(Builder& g, const OptimizerOptions& optimizer, std::int64_t parts = 1);
 
 }  // namespace neap

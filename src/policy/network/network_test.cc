@@ -24,21 +24,26 @@ Network teacher_less(std::uint64_t seed) {
   return Network(line(g, 1).take(), seed);
 }
 
-Network learner(std::uint64_t seed) {
+// Of batches of 8, in so many parts.
+Network learner(std::uint64_t seed, std::int64_t parts = 1) {
   Builder g;
-  line(g, 8);
-  const Value d = g("sub", {g.graph().output("y").value(), g.input("target", DType::kF32, {8, 1})});
+  line(g, 8 / parts);
+  const Value d = g("sub", {g.graph().output("y").value(), g.input("target", DType::kF32, {8 / parts, 1})});
   g.output("loss", g("reduce_mean", {g("square", {d})}, {{"keepdims", std::int64_t{0}}}));
-  return Network(with_training(g, kOptimizer), seed);
+  return Network(with_training(g, kOptimizer, parts), seed);
 }
 
-void teach(Network& network, int steps) {
+void teach(Network& network, int steps, int parts = 1) {
+  const int rows = 8 / parts;
   for (int step = 1; step <= steps; ++step) {
-    for (int i = 0; i < 8; ++i) {  // each time: inputs last no longer than a step
-      network.floats("x")[static_cast<std::size_t>(i)] = static_cast<float>(i) / 4 - 1;
-      network.floats("target")[static_cast<std::size_t>(i)] = 3 * (static_cast<float>(i) / 4 - 1) - 1;
+    for (int part = 0; part < parts; ++part) {
+      for (int i = 0; i < rows; ++i) {  // each time: inputs last no longer than a step
+        const float x = static_cast<float>(part * rows + i) / 4 - 1;
+        network.floats("x")[static_cast<std::size_t>(i)] = x;
+        network.floats("target")[static_cast<std::size_t>(i)] = 3 * x - 1;
+      }
+      network.train(step, 0.05, kOptimizer, {.is_first = part == 0, .is_last = part == parts - 1, .parts = parts});
     }
-    network.train(step, 0.05, kOptimizer);
   }
 }
 
@@ -53,6 +58,18 @@ TEST(Network, LearnsAndHandsItsWeightsOn) {
   other.floats("x")[0] = 2;
   other.run();
   EXPECT_NEAR(other.floats("y")[0], 5, 0.05);
+}
+
+TEST(Network, ABatchInPartsTeachesTheSame) {
+  Network whole = learner(3);
+  Network parts = learner(3, 4);
+  teach(whole, 20);
+  teach(parts, 20, 4);
+  const NetworkWeights wanted = whole.weights();
+  for (const auto& [name, values] : parts.weights()) {
+    for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], wanted.at(name)[i], 1e-4) << name;
+  }
+  EXPECT_NE(wanted, learner(3).weights());
 }
 
 TEST(Network, DependsOnItsSeedAlone) {

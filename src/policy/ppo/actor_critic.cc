@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::int64_t kUnits = 32;
 constexpr std::int64_t kCriticUnits = 16;
+constexpr std::int64_t kParts = ActorCritic::kBatch / ActorCritic::kPart;
+static_assert(kParts > 1 && ActorCritic::kBatch % ActorCritic::kPart == 0);
 constexpr float kForbidden = -1e9F;
 
 const Attrs kOverActions = {{"axes", Ints{1}}, {"keepdims", std::int64_t{1}}};
@@ -55,7 +57,7 @@ OptimizerOptions optimizer() { return {.name = "adam", .weight_decay = 0, .clip 
 
 Graph learning_graph(std::size_t actions, const PpoOptions& o) {
   Builder g(Mode::kTraining);
-  constexpr std::int64_t kBatch = ActorCritic::kBatch;
+  constexpr std::int64_t kBatch = ActorCritic::kPart;
   const Heads y = build(g, kBatch, static_cast<std::int64_t>(actions));
   const auto column = [&](const char* name) { return g.input(name, DType::kF32, {kBatch, 1}); };
   const Value taken = g.input("taken", DType::kF32, {kBatch, static_cast<std::int64_t>(actions)});
@@ -74,7 +76,7 @@ Graph learning_graph(std::size_t actions, const PpoOptions& o) {
       g("sub", {g("sub", {g("mul", {off, g.scalar(0.5)}), gain}), g("mul", {entropy, g.scalar(o.entropy)})});
   const Value weighed = g("mul", {loss, column("weight")});
   g.output("loss", g("reduce_sum", {weighed}, {{"keepdims", std::int64_t{0}}}, "loss"));
-  return with_training(g, optimizer());
+  return with_training(g, optimizer(), kParts);
 }
 
 // Row `i` of what both networks read.
@@ -109,27 +111,37 @@ const ActorCritic::Output& ActorCritic::evaluate(const std::vector<Row>& rows, c
   return output_;
 }
 
-void ActorCritic::train_batch(std::span<const Moment> moments, std::size_t first) {
+void ActorCritic::put_part(std::span<const Moment> part, float weight) {
   Network& net = *learning_;
-  constexpr auto kRows = static_cast<std::size_t>(kBatch);
-  const std::size_t count = std::min(kRows, moments.size() - first);
   for (const char* name : {"weight", "taken", "advantage", "explore", "inverse_old", "target"}) {
     std::ranges::fill(net.floats(name), 0.0F);
   }
-  for (std::size_t i = 0; i < kRows; ++i) {
-    const Moment& m = moments[first + i % count];  // what is left over repeats, and weighs nothing
+  for (std::size_t i = 0; i < static_cast<std::size_t>(kPart); ++i) {
+    const Moment& m = part[i % part.size()];  // what is left over repeats, and weighs nothing
     put(net, i, m.rows, m.allowed);
-    if (i >= count) continue;
-    net.floats("weight")[i] = 1 / static_cast<float>(count);
+    if (i >= part.size()) continue;
+    net.floats("weight")[i] = weight;
     net.floats("taken")[i * actions_ + m.action] = 1;
     net.floats("advantage")[i] = static_cast<float>(m.advantage);
     net.floats("explore")[i] = static_cast<float>(m.explore);
     net.floats("inverse_old")[i] = static_cast<float>(1 / std::max(m.probability, 1e-6));
     net.floats("target")[i] = static_cast<float>(m.target);
   }
-  net.train(++updates_, options_.lr, optimizer());
-  const std::span<float> ratio = net.floats("ratio");
-  ratios_.assign(ratio.begin(), ratio.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+void ActorCritic::train_batch(std::span<const Moment> batch) {
+  const float weight = static_cast<float>(kParts) / static_cast<float>(batch.size());
+  constexpr auto kRows = static_cast<std::size_t>(kPart);
+  ++updates_;
+  ratios_.clear();
+  for (std::size_t first = 0; first < batch.size(); first += kRows) {
+    const std::size_t count = std::min(kRows, batch.size() - first);
+    put_part(batch.subspan(first, count), weight);
+    learning_->train(updates_, options_.lr, optimizer(),
+                     {.is_first = first == 0, .is_last = first + count == batch.size(), .parts = kParts});
+    const std::span<float> ratio = learning_->floats("ratio").first(count);
+    ratios_.insert(ratios_.end(), ratio.begin(), ratio.end());
+  }
 }
 
 void ActorCritic::learn(std::span<const Moment> moments, int passes) {
@@ -139,8 +151,9 @@ void ActorCritic::learn(std::span<const Moment> moments, int passes) {
     learning_->load(weights_);
   }
   for (int pass = 0; pass < passes; ++pass) {
-    for (std::size_t first = 0; first < moments.size(); first += static_cast<std::size_t>(kBatch)) {
-      train_batch(moments, first);
+    constexpr auto kRows = static_cast<std::size_t>(kBatch);
+    for (std::size_t first = 0; first < moments.size(); first += kRows) {
+      train_batch(moments.subspan(first, std::min(kRows, moments.size() - first)));
     }
   }
   weights_ = learning_->weights();

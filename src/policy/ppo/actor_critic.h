@@ -59,9 +59,11 @@ class ActorCritic {
   std::int64_t bytes() const;                // of its arenas and weights
 
   static constexpr std::int64_t kBatch = 64;
+  static constexpr std::int64_t kPart = 8;  // of a batch, that is in memory at a time
 
  private:
-  void train_batch(std::span<const Moment> moments, std::size_t first);
+  void train_batch(std::span<const Moment> batch);
+  void put_part(std::span<const Moment> part, float weight);
 
   std::size_t actions_;
   PpoOptions options_;

@@ -73,6 +73,18 @@ TEST(PpoAgent, RatiosStartAtOne) {
   }
 }
 
+TEST(PpoAgent, ABatchIsNeverInMemoryAsAWhole) {
+  constexpr std::size_t kActions = 14;
+  ActorCritic network(kActions, {}, 1);
+  const Moment moment = {.rows = std::vector<Row>(kActions), .allowed = std::vector<bool>(kActions, true)};
+  const std::vector<Moment> batch(static_cast<std::size_t>(ActorCritic::kBatch) + 3, moment);
+  network.learn(batch, 1);
+  EXPECT_EQ(network.ratios().size(), 3U);
+  network.learn({batch.data(), batch.size() - 3}, 1);
+  EXPECT_EQ(network.ratios().size(), static_cast<std::size_t>(ActorCritic::kBatch));
+  EXPECT_LT(network.bytes(), 192 << 10);
+}
+
 TEST(PpoAgent, RatioIsThatOfTheMixture) {
   const PpoOptions o = {.epsilon = 0.2};
   ActorCritic network(2, o, 1);
