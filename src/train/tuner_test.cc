@@ -144,6 +144,33 @@ TEST(Tuner, FallsBackWhenTheBudgetShrinks) {
   EXPECT_EQ(&net.tuner->before(net.tuner->current().plan().peak_bytes - 1), &net.base());
 }
 
+// The arena has shrunk with a budget; when it may grow again, others have the memory: steps go on with what has room.
+TEST(Tuner, FallsBackWhenOthersHaveTheMemory) {
+  TunedNet net({&kFusedElementwise});
+  net.steps(60, fused_takes(0.1));
+  ASSERT_TRUE(net.runs_fused());
+  const std::int64_t least = net.base().plan().peak_bytes;
+  ASSERT_GT(net.tuner->current().plan().peak_bytes, least);
+  net.arena().resize(least);
+  net.arena().left = least;
+  net.steps(60, fused_takes(0.1));
+  EXPECT_FALSE(net.runs_fused());
+  EXPECT_EQ(net.arena().bytes(), least);
+  TunedNet undisturbed({});
+  undisturbed.steps(120);
+  EXPECT_EQ(net.state(), undisturbed.state());
+}
+
+// What has no room is not tried.
+TEST(Tuner, TriesNothingThatOthersLeaveNoMemoryFor) {
+  TunedNet net({&kFusedElementwise});
+  net.arena().left = net.base().plan().peak_bytes;
+  net.steps(60, fused_takes(0.1));
+  EXPECT_FALSE(net.runs_fused());
+  EXPECT_EQ(net.tuner->report().trials, 0);
+  EXPECT_EQ(net.arena().bytes(), net.arena().left);
+}
+
 struct Trained {
   std::string losses;
   std::vector<std::string> log;

@@ -11,6 +11,7 @@
 #include "autodiff/optimizer.h"
 #include "graph/initial.h"
 #include "graph/op.h"
+#include "neap/error.h"
 #include "neap/layers.h"
 #include "train/tuner.h"
 
@@ -45,6 +46,25 @@ inline FakeClock fused_takes(double share) {
   return [share](const Graph&, const Node& node) { return is_fused(node) ? 1000 * share : 1000; };
 }
 
+// One that grows only as far as others leave memory for it, as on a GPU.
+class SharedArena final : public Arena {
+ public:
+  explicit SharedArena(std::unique_ptr<Arena> arena) : left(arena->capacity()), arena_(std::move(arena)) {}
+  std::byte* base() override { return arena_->base(); }
+  std::int64_t bytes() const override { return arena_->bytes(); }
+  std::int64_t capacity() const override { return arena_->capacity(); }
+  std::int64_t resident_bytes() const override { return arena_->resident_bytes(); }
+  void resize(std::int64_t bytes) override {
+    if (bytes > left) throw DeviceError("no memory is left");
+    arena_->resize(bytes);
+  }
+
+  std::int64_t left;
+
+ private:
+  std::unique_ptr<Arena> arena_;
+};
+
 class TunedNet {
  public:
   // `base`: what was done to the step that runs at first. `made_up_ms`: TunerOptions.
@@ -55,7 +75,7 @@ class TunedNet {
     options_.optimize = "off";
     options_.threads = 1;
     setup_ = make_setup(std::make_shared<Chain>(), options_);
-    arena_ = setup_.device->make_arena(2 * setup_.plan.peak_bytes, false);
+    arena_ = std::make_unique<SharedArena>(setup_.device->make_arena(2 * setup_.plan.peak_bytes, false));
     settled_ = setup_.program->graph;
     if (base != nullptr) {
       setup_.program = std::make_shared<Program>(prepare(base->apply(settled_, {}), *setup_.device));
@@ -123,6 +143,7 @@ class TunedNet {
     return std::any_of(nodes.begin(), nodes.end(), is_fused);
   }
   Stepper& base() { return *stepper_; }
+  SharedArena& arena() { return *arena_; }
   std::ptrdiff_t says(std::string_view words) const {
     return std::count_if(log.begin(), log.end(),
                          [&](const auto& line) { return line.find(words) != std::string::npos; });
@@ -154,7 +175,7 @@ class TunedNet {
   TrainOptions options_;
   Setup setup_;
   Graph settled_;
-  std::unique_ptr<Arena> arena_;
+  std::unique_ptr<SharedArena> arena_;
   std::unique_ptr<Stepper> stepper_;
 };
 

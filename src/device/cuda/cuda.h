@@ -66,7 +66,7 @@ class CudaContext {
   void throw_fault();
 
   // Bytes of the card that this process has beside its arenas: context, code, libraries. What other processes took
-  // since the start is in it too.
+  // since the start is in it too, and what they gave back is missing in it (at least 0).
   std::int64_t fixed_bytes() const;
   void count_arena(std::int64_t bytes) { arena_bytes_ += bytes; }
 

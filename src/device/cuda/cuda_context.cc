@@ -2,6 +2,8 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "device/cuda/cublas.h"
 #include "device/cuda/cuda.h"
 #include "neap/error.h"
@@ -147,11 +149,11 @@ void CudaContext::throw_fault() {
 }
 
 std::int64_t CudaContext::fixed_bytes() const {
-  if (used_bytes_) return used_bytes_() - used_before_ - arena_bytes_;
+  if (used_bytes_) return std::max(std::int64_t{0}, used_bytes_() - used_before_ - arena_bytes_);
   std::size_t free = 0;
   std::size_t total = 0;
   NEAP_CHECK_CUDA(cudaMemGetInfo(&free, &total));
-  return total_bytes_ - static_cast<std::int64_t>(free) - arena_bytes_;
+  return std::max(std::int64_t{0}, total_bytes_ - static_cast<std::int64_t>(free) - arena_bytes_);
 }
 
 }  // namespace neap
