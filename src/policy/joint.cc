@@ -119,8 +119,7 @@ class Joint {
   void offer(const Recompute& r, const PlanningProblem& problem, const PricedWay& way) {
     if (way.ms + update_ms_ >= best_ms_) return;
     const StoredLevels levels = chosen_levels(problem, way);
-    const bool is_exact = problem.levels == nullptr || (has_choice_of_levels(problem) && way.rounded.empty());
-    const PlanningProblem decided{p_.graph, p_.costs, p_.link, p_.layout, is_exact ? nullptr : &levels};
+    const PlanningProblem decided{p_.graph, p_.costs, p_.link, p_.layout, &levels};
     Decisions decisions = decisions_of(r, way.retention);
     if (may_spill_) return take(SpillSearch(decided, std::move(decisions), way.leaving).fastest(budget_));
     decisions.levels = levels;

@@ -1,6 +1,7 @@
 // What a policy is: from costs and a budget it makes a plan. One file a policy; its line is in policies.cc.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,6 +31,12 @@ inline PlanningProblem without_choice(const PlanningProblem& p) {
 // In which level a plan may store the tensor, or has to, where that is settled.
 inline precision::Level level_of(const PlanningProblem& p, TensorId id) {
   return p.levels != nullptr && id.index < p.levels->of.size() ? p.levels->of[id.index] : precision::Level::kFp32;
+}
+
+// Some tensor may be rounded, or has to be.
+inline bool has_rounding(const PlanningProblem& p) {
+  const auto is_rounded = [](precision::Level level) { return level != precision::Level::kFp32; };
+  return p.levels != nullptr && std::ranges::any_of(p.levels->of, is_rounded);
 }
 
 inline StoredLevels levels_of(const PlanningProblem& problem) {

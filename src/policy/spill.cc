@@ -4,6 +4,7 @@
 
 #include "core/bytes.h"
 #include "graph/op.h"
+#include "plan/order.h"
 #include "plan/schedule.h"
 #include "plan/simulate.h"
 #include "plan/spills.h"
@@ -169,7 +170,7 @@ Decisions SpillSearch::decisions(std::size_t count, std::int64_t flight, Way way
 
 Plan SpillSearch::smallest() const {
   Plan once = plan_of(p_, decisions(order_.size(), 0, {.early = true, .every_wait = false}));
-  if (p_.levels != nullptr) return once;  // rounded tensors leave between forward and backward only
+  if (has_rounding(p_)) return once;  // rounded tensors leave between forward and backward only
   Plan always = plan_of(p_, decisions(every_order_.size(), 0, {.early = true, .every_wait = true}));
   return always.peak_bytes < once.peak_bytes ? always : once;
 }
@@ -177,7 +178,7 @@ Plan SpillSearch::smallest() const {
 std::optional<TimedPlan> SpillSearch::fastest(std::int64_t budget) const {
   std::optional<TimedPlan> best;
   for (const Way way : kWays) {
-    if (way.every_wait && p_.levels != nullptr) break;
+    if (way.every_wait && has_rounding(p_)) break;
     for (const std::int64_t flight : kFlights) {
       std::optional<Plan> plan = plan_with(flight, way, budget);
       if (!plan) continue;
@@ -230,9 +231,7 @@ bool SpillSearch::has_room(std::size_t count, Way way) const {
 
 std::optional<TimedPlan> spilled_anew(const PlanningProblem& problem, const Plan& plan, std::int64_t budget) {
   Decisions base;
-  for (const Instruction& in : plan.instructions) {
-    if (is_call(in.action) && problem.graph.at(in.node).phase != Phase::kUpdate) base.order.push_back(in.node);
-  }
+  base.order = order_of(plan, problem.graph);
   return SpillSearch(problem, std::move(base)).fastest(budget);
 }
 

@@ -176,12 +176,10 @@ void Steering::swap_in(Steppers& steppers, const Arena& arena, const Budget& bud
     setup_.planning_ms += answer->planning_ms;
     Stepper* const stepper = steppers.peek(answer->shape);
     if (stepper == nullptr || is_outdated(*answer, *stepper, budget)) continue;
-    if (!answer->plan) {
-      if (answer->error.empty()) continue;
-      problems +=
-          fmt::format("{}a plan could not be made, the old one stays: {}", problems.empty() ? "" : "; ", answer->error);
-      continue;
+    if (!answer->error.empty()) {
+      problems += fmt::format("{}a plan could not be made: {}", problems.empty() ? "" : "; ", answer->error);
     }
+    if (!answer->plan) continue;
     if (answer->budget != budget) {
       stepper->steered.keep(key_of(answer->budget), std::move(*answer->plan));
       continue;

@@ -1,0 +1,67 @@
+#include "policy/spill.h"
+
+#include <gtest/gtest.h>
+
+#include "device/device.h"
+#include "neap/builtin_models.h"
+#include "plan/validate.h"
+#include "policy/joint.h"
+#include "runtime/prepare.h"
+#include "train/model_spec.h"
+#include "train/setup.h"
+
+namespace neap {
+namespace {
+
+// Recurrent layers with every node as slow as the next, and a link.
+class Spills : public ::testing::Test {
+ protected:
+  Spills() : program_(make_program(*make_null_device())) {
+    program_.costs.ms.assign(program_.graph.nodes.size(), 1);
+    settled_.of.assign(program_.graph.tensors.size(), precision::Level::kFp32);
+  }
+
+  static Program make_program(Device& device) {
+    TrainOptions options;
+    options.batch = 8;
+    options.length = 64;
+    const auto model = open_builtin_model("lstm-lm:hidden=128,vocab=64");
+    return prepare(build_training(make_spec(model, options), options), device);
+  }
+
+  PlanningProblem problem(const StoredLevels* levels = nullptr) const {
+    return {.graph = program_.graph,
+            .costs = program_.costs,
+            .link = {.write_bytes_per_ms = 1e5, .read_bytes_per_ms = 1e5},
+            .levels = levels};
+  }
+
+  Program program_;
+  StoredLevels settled_{.of = {}, .is_settled = true};  // that nothing is rounded
+};
+
+TEST_F(Spills, AsFarWithLevelsThatRoundNothingAsWithNone) {
+  const PlanningProblem exact = problem();
+  const PlanningProblem settled = problem(&settled_);
+  const std::int64_t least = SpillSearch(exact, {}).smallest().peak_bytes;
+  EXPECT_EQ(SpillSearch(settled, {}).smallest().peak_bytes, least);
+  EXPECT_EQ(joint_smallest(settled, true).peak_bytes, joint_smallest(exact, true).peak_bytes);
+  const auto found = SpillSearch(settled, {}).fastest(least);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->ms, SpillSearch(exact, {}).fastest(least)->ms);
+}
+
+TEST_F(Spills, AnewWhatAPlanWithPartsInTheirPlacesKeeps) {
+  const PlanningProblem p = problem();
+  const Plan kept = store_all_policy().smallest(p);
+  const std::int64_t budget = (kept.peak_bytes + SpillSearch(p, store_all(program_.graph)).smallest().peak_bytes) / 2;
+  const std::optional<TimedPlan> anew = spilled_anew(p, kept, budget);
+  ASSERT_TRUE(anew);
+  EXPECT_FALSE(validate(anew->plan, program_.graph, program_.costs));
+  EXPECT_LE(anew->plan.peak_bytes, budget);
+  EXPECT_FALSE(anew->plan.slots.empty());
+  EXPECT_EQ(anew->ms, SpillSearch(p, store_all(program_.graph)).fastest(budget)->ms);
+}
+
+}  // namespace
+}  // namespace neap
