@@ -42,17 +42,32 @@ class Joint {
       try_prices(rounded, p_);
       if (const std::optional<Candidate> found = rounded.fastest(budget_)) offer(rounded.recompute(), *found);
     }
+    if (!best_ && exact.smallest().footprint.bytes > budget_) try_least();
     return std::move(best_);
   }
 
  private:
   void try_bases(OracleSearch& search, const Candidate& kept) {
     offer(search.recompute(), kept);
-    const std::int64_t missing = std::max<std::int64_t>(0, kept.footprint.bytes - budget_);
+    try_shares(search, kept, budget_);
+  }
+
+  // What recomputes so that `least` and a share of what is missing to keep everything suffice.
+  void try_shares(OracleSearch& search, const Candidate& kept, std::int64_t least) {
+    const std::int64_t missing = std::max<std::int64_t>(0, kept.footprint.bytes - least);
     for (const int share : effort_.shares) {
-      const std::optional<Candidate> found = search.fastest(budget_ + missing / 100 * share);
+      const std::optional<Candidate> found = search.fastest(least + missing / 100 * share);
       if (found) offer(search.recompute(), *found);
     }
+  }
+
+  // Near the minimum, where even what recomputes the most has to send something away. With work of its own: the other
+  // searches have used theirs up.
+  void try_least() {
+    OracleSearch search(exact_, effort_.each);
+    const Candidate least = search.smallest();
+    offer(search.recompute(), least);
+    try_shares(search, search.kept(), least.footprint.bytes);
   }
 
   // What recomputes so, with the fewest bits rounded, or sent away, or both.

@@ -4,6 +4,7 @@
 
 #include "device/device.h"
 #include "neap/builtin_models.h"
+#include "plan/simulate.h"
 #include "plan/validate.h"
 #include "policy/joint.h"
 #include "runtime/prepare.h"
@@ -61,6 +62,18 @@ TEST_F(Spills, AnewWhatAPlanWithPartsInTheirPlacesKeeps) {
   EXPECT_LE(anew->plan.peak_bytes, budget);
   EXPECT_FALSE(anew->plan.slots.empty());
   EXPECT_EQ(anew->ms, SpillSearch(p, store_all(program_.graph)).fastest(budget)->ms);
+}
+
+// Where neither keeping everything nor recomputation alone fits, there is more than the plan of the fewest bytes.
+TEST_F(Spills, WithinTheMinimumFasterThanTheSmallestPlan) {
+  const PlanningProblem p = problem();
+  const Plan least = joint_smallest(p, true);
+  ASSERT_GT(oracle_policy().smallest(p).peak_bytes, least.peak_bytes);
+  const std::optional<TimedPlan> found = joint_within(p, least.peak_bytes, 1e30, true);
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(validate(found->plan, program_.graph, program_.costs));
+  EXPECT_LE(found->plan.peak_bytes, least.peak_bytes);
+  EXPECT_LT(found->ms, simulate(least, p.costs, p.link).ms);
 }
 
 }  // namespace
