@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "cli/control.h"
 #include "tests/json_lines.h"
 #include "tests/program.h"
 
@@ -75,6 +76,84 @@ TEST(Report, OfAFileIsThatOfTheRunAndADamagedOneShowsWhatItCan) {
   EXPECT_EQ(none.status, 2);
   EXPECT_NE(none.err.find("/etc/passwd"), std::string::npos) << none.err;
   EXPECT_FALSE(std::filesystem::exists(folder / "none.html"));
+}
+
+// Runs until its log has so many lines, then does `then`, where $pid is the run's; its end is the outcome.
+Outcome run_until(int lines, const std::string& log, const std::string& flags, const std::string& then) {
+  const std::string has = "$(cat " + log + ".part 2>/dev/null | wc -l)";
+  const std::string wait =
+      "until [ " + has + " -ge " + std::to_string(lines) + " ]; do sleep 0.05; kill -0 $pid || exit 1; done\n";
+  return run_neap(kRun + ("--steps 20000 --json " + log + " " + flags + " & pid=$!\n" + wait + then + "\nwait $pid"));
+}
+
+TEST(RunLog, OfAKilledRunIsThereInWholeLines) {
+  const ScratchFolder folder;
+  const std::string log = folder / "run.jsonl";
+  write_text(log, "older\n");
+  const std::string second = NEAP_PROGRAM " train mlp --steps 1 --json " + log;
+  const Outcome killed = run_until(5, log, "--decisions " + (folder / "d.jsonl"), second + "; kill -9 $pid");
+  EXPECT_EQ(killed.status, 128 + 9) << killed.err;
+  EXPECT_NE(killed.err.find("another run writes it"), std::string::npos) << killed.err;
+  EXPECT_EQ(read_file(log), "older\n");
+  const std::string text = read_file(log + ".part");
+  const auto lines = lines_of(text.substr(0, text.rfind('\n') + 1));
+  ASSERT_GE(lines.size(), 5U);
+  const Outcome page = run_neap("report " + log);
+  EXPECT_EQ(page.status, 0) << page.err;
+  EXPECT_NE(page.err.find("run.jsonl.part"), std::string::npos) << page.err;
+  EXPECT_EQ(run_of(read_file(folder / "run.html"))["steps"], lines.size());
+  EXPECT_EQ(run_neap(kRun + ("--steps 3 --replay " + (folder / "d.jsonl.part"))).status, 0);
+
+  ASSERT_EQ(run_neap(kRun + ("--steps 2 --json " + log)).status, 0) << "over what the killed run left";
+  EXPECT_EQ(lines_of(read_file(log)).size(), 3U);
+  EXPECT_FALSE(std::filesystem::exists(log + ".part"));
+  EXPECT_EQ(run_neap("report " + log).err, "");
+}
+
+TEST(RunLog, HasItsSummaryWhenTheWeightsCannotBeSaved) {
+  const ScratchFolder folder;
+  const std::string log = folder / "run.jsonl";
+  const std::string weights = folder / "w.safetensors";
+  const std::string flags = "--budget 60% --report " + (folder / "run.html") + " --save " + weights;
+  const Outcome o = run_until(2, log, flags, "mkdir " + weights + "; kill -TERM $pid");
+  EXPECT_EQ(o.status, 2) << o.err;
+  EXPECT_NE(o.err.find("w.safetensors"), std::string::npos) << o.err;
+  const auto lines = lines_of(read_file(log));
+  ASSERT_GE(lines.size(), 3U);
+  const auto is_summary = [](const Json& line) { return line.contains("summary"); };
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(), is_summary), 1);
+  EXPECT_TRUE(lines.back().contains("advice")) << "what comes late replaces the summary that was there early";
+  const Json run = run_of(read_file(folder / "run.html"));
+  EXPECT_EQ(run["problem"], "");
+  EXPECT_EQ(run["summary"]["weights_hash"], lines.back()["weights_hash"]);
+  EXPECT_FALSE(std::filesystem::exists(log + ".part"));
+}
+
+TEST(RunLog, OfARunThatFailsHasTheStepsBefore) {
+  const ScratchFolder folder;
+  const std::string log = folder / "run.jsonl";
+  ASSERT_EQ(run_neap(kRun + ("--steps 4 --batch-schedule 3:8 --decisions " + (folder / "d.jsonl"))).status, 0);
+  const Outcome o =
+      run_neap(kRun + ("--steps 4 --batch-schedule 4:8 --json " + log + " --replay " + (folder / "d.jsonl")));
+  EXPECT_EQ(o.status, 2) << o.err;
+  EXPECT_NE(o.err.find("step 3"), std::string::npos) << o.err;
+  EXPECT_FALSE(std::filesystem::exists(log)) << "half of a run";
+  EXPECT_EQ(lines_of(read_file(log + ".part")).size(), 2U);
+  const Outcome page = run_neap("report " + log);
+  EXPECT_EQ(page.status, 0) << page.err;
+  EXPECT_NE(page.err.find("run.jsonl.part"), std::string::npos) << page.err;
+  EXPECT_NE(page.err.find("did not end"), std::string::npos) << page.err;
+}
+
+TEST(RunLog, OfARefusedRunIsNotThereAndTheOlderOneStays) {
+  const ScratchFolder folder;
+  const std::string log = folder / "run.jsonl";
+  write_text(log, "older\n");
+  const std::string files = " --json " + log + " --decisions " + (folder / "d.jsonl");
+  EXPECT_EQ(run_neap(kRun + ("--replay /no/such/decisions" + files)).status, 2);
+  EXPECT_EQ(run_neap(kRun + ("--budget 1KiB" + files)).status, 3);
+  EXPECT_EQ(read_file(log), "older\n");
+  EXPECT_EQ(folder.files().size(), 1U);
 }
 
 TEST(TensorBoardProgram, WritesOneEventAStep) {
@@ -239,6 +318,49 @@ TEST(Control, GarbageIsAnsweredAndTheRunGoesOn) {
   EXPECT_NE(answers[0].find("budget SIZE"), std::string::npos) << answers[0];
   EXPECT_EQ(answers[4].rfind("b'ok ", 0), 0U) << answers[4];
   EXPECT_EQ(answers[5], "alive");
+}
+
+TEST(Control, LooksWhereverTheSocketCanBe) {
+  using Paths = std::vector<std::string>;
+  EXPECT_EQ(control_paths(7, {.of_process = "/theirs", .of_caller = "/ours", .owner = 1000}),
+            (Paths{"/theirs/neap-7.sock", "/ours/neap-7.sock", "/run/user/1000/neap-7.sock", "/tmp/neap-7.sock"}));
+  EXPECT_EQ(control_paths(7, {.of_process = "/run/user/0", .of_caller = "/run/user/0", .owner = 0}),
+            (Paths{"/run/user/0/neap-7.sock", "/tmp/neap-7.sock"}))
+      << "each once";
+  EXPECT_EQ(control_paths(7, {.of_process = "", .of_caller = "", .owner = {}}), Paths{"/tmp/neap-7.sock"});
+}
+
+// What `neap budget PID size` says to a run; both with settings of the environment as `env` takes them.
+std::string told(const std::string& run_with, const std::string& ask_with, const std::string& size) {
+  const ScratchFolder folder;
+  const std::string script = "exec 2>/dev/null\nenv " + run_with + " " NEAP_PROGRAM +
+                             " train mlp --steps 1000000 --json /dev/null >/dev/null & pid=$!\n"
+                             "for i in $(seq 200); do env " +
+                             ask_with + " " NEAP_PROGRAM " budget $pid " + size + " > " + (folder / "answer") +
+                             " && break; sleep 0.1; done\nkill $pid\nwait $pid\n";
+  write_text(folder / "script", script);
+  EXPECT_GE(std::system(("bash " + (folder / "script")).c_str()), 0);
+  return read_file(folder / "answer");
+}
+
+// As from ssh, systemd or sudo.
+TEST(Control, IsFoundFromAnotherSession) {
+  const ScratchFolder folder;
+  std::filesystem::create_directories(folder / "a");
+  std::filesystem::create_directories(folder / "b");
+  const std::string a = "XDG_RUNTIME_DIR=" + (folder / "a");
+  const std::string b = "XDG_RUNTIME_DIR=" + (folder / "b");
+  const std::string none = "-u XDG_RUNTIME_DIR";
+  EXPECT_NE(told(none, a, "1GiB").find("the budget is 1.00 GiB"), std::string::npos) << "in /tmp";
+  EXPECT_NE(told(a, none, "1GiB").find("the budget is 1.00 GiB"), std::string::npos);
+  EXPECT_NE(told(a, b, "1GiB").find("the budget is 1.00 GiB"), std::string::npos);
+}
+
+TEST(Control, SaysThatLessThanTheMinimumWasAskedFor) {
+  const std::string less = told("-u NEAP_NONE", "-u NEAP_NONE", "1KiB");
+  EXPECT_NE(less.find("from the next step on: the minimum, and 1.0 KiB is less"), std::string::npos) << less;
+  const std::string more = told("-u NEAP_NONE", "-u NEAP_NONE", "min+10%");
+  EXPECT_NE(more.find("from the next step on\n"), std::string::npos) << more;
 }
 
 }  // namespace

@@ -101,8 +101,8 @@ struct TrainOptions {
   double spill_write_rate = 0;  // bytes/s, for tests: the disk is no faster than this; 0: as fast as it is
   double spill_read_rate = 0;
   std::string spill_fault;  // for tests: what goes wrong, as in corrupt-read:3
-  std::string decisions;    // writes which plan and budget each step had; finish_decisions() ends it
-  std::string replay;       // such a file: its budgets and plans, at the same steps, instead of any of one's own
+  std::string decisions;    // writes which plan and budget each step had: FILE.part until finish_decisions()
+  std::string replay;       // such a file: its budgets and plans, at the same steps; `budget` is their limit
   bool trace = false;       // note when everything runs, for Trainer::write_trace()
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
@@ -343,8 +343,8 @@ class Trainer {
   void write_trace(const std::string& path) const;
   // The file of TrainOptions::decisions is complete from now on; nothing when none was asked for.
   void finish_decisions();
-  // From the next step on: bytes, "512MiB", "50%", "min+10%". Any thread may call it. UserError when malformed. A
-  // budget below the minimum is taken as the minimum; returns what will hold.
+  // From the next step on: bytes, "512MiB", "50%", "min+10%". Any thread may call it. UserError when malformed, or when
+  // the run follows another's decisions. A budget below the minimum is taken as the minimum; returns what will hold.
   std::int64_t set_budget(std::string_view text);
   // Until plans that are being made beside training are there; the next step takes them up. For those who time steps of
   // several trainers in turn: planning takes processor time.

@@ -12,6 +12,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string_view>
 
 #include "neap/error.h"
 
@@ -66,6 +69,37 @@ ucred peer_of(int fd) {
   socklen_t size = sizeof out;
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &out, &size) != 0) out = {.pid = -1, .uid = ~0U, .gid = ~0U};
   return out;
+}
+
+// What that process was started with; empty: it has none, or is another user's.
+std::string runtime_folder_of(long pid) {
+  constexpr std::string_view kName = "XDG_RUNTIME_DIR=";
+  std::ifstream in(fmt::format("/proc/{}/environ", pid), std::ios::binary);
+  for (std::string entry; std::getline(in, entry, '\0');) {
+    if (entry.starts_with(kName)) return entry.substr(kName.size());
+  }
+  return {};
+}
+
+ControlPlaces places_of(long pid) {
+  const char* folder = std::getenv("XDG_RUNTIME_DIR");
+  ControlPlaces out{.of_process = runtime_folder_of(pid), .of_caller = folder != nullptr ? folder : "", .owner = {}};
+  struct stat process {};
+  if (stat(fmt::format("/proc/{}", pid).c_str(), &process) == 0) out.owner = process.st_uid;
+  return out;
+}
+
+// None: that process does not listen there. Who else does is told nothing.
+std::optional<std::string> answer_at(const std::string& path, long pid, const std::string& line) {
+  if (path.size() >= sizeof(sockaddr_un::sun_path)) return std::nullopt;
+  const Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_un address = address_of(path);
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      peer_of(fd.get()).pid != static_cast<pid_t>(pid)) {
+    return std::nullopt;
+  }
+  write_line(fd.get(), line);
+  return read_line(fd.get());
 }
 
 }  // namespace
@@ -129,17 +163,14 @@ std::string tell_process(long pid, const std::string& line) {
   if (pid <= 0 || (kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH)) {
     throw UserError(fmt::format("there is no process {}", pid));
   }
-  const Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const sockaddr_un address = address_of(control_path(pid));
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      peer_of(fd.get()).pid != static_cast<pid_t>(pid)) {
-    throw UserError(fmt::format("process {} is no training run of neap's, or not one that has begun", pid));
+  for (const std::string& path : control_paths(pid, places_of(pid))) {
+    const std::optional<std::string> answer = answer_at(path, pid, line);
+    if (!answer) continue;
+    if (answer->starts_with("ok ")) return answer->substr(3);
+    if (answer->starts_with("error ")) throw UserError(answer->substr(6));
+    throw UserError(fmt::format("process {} does not answer", pid));
   }
-  write_line(fd.get(), line);
-  const std::string answer = read_line(fd.get());
-  if (answer.starts_with("ok ")) return answer.substr(3);
-  if (answer.starts_with("error ")) throw UserError(answer.substr(6));
-  throw UserError(fmt::format("process {} does not answer", pid));
+  throw UserError(fmt::format("process {} is no training run of neap's, or not one that has begun", pid));
 }
 
 }  // namespace neap

@@ -2,14 +2,39 @@
 // ("budget 512MiB"), one line out ("ok ..." or "error ...").
 #pragma once
 
+#include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace neap {
 
-// $XDG_RUNTIME_DIR/neap-PID.sock, or the same in /tmp.
+// $XDG_RUNTIME_DIR/neap-PID.sock, or the same in /tmp: where a process makes its own.
 std::string control_path(long pid);
+
+// What those who ask know of another process. It may have begun in another session (ssh, systemd, sudo) than theirs.
+struct ControlPlaces {
+  std::string of_process;  // its XDG_RUNTIME_DIR; empty: unknown, or it has none
+  std::string of_caller;   // ours
+  std::optional<unsigned> owner;
+};
+
+// Every path that its socket may have, likeliest first. Here for its test, which no library with cli/ in it serves.
+inline std::vector<std::string> control_paths(long pid, const ControlPlaces& places) {
+  std::vector<std::string> out;
+  const auto add = [&](const std::string& folder) {
+    std::string path = folder + "/neap-" + std::to_string(pid) + ".sock";
+    if (!folder.empty() && std::find(out.begin(), out.end(), path) == out.end()) out.push_back(std::move(path));
+  };
+  add(places.of_process);
+  add(places.of_caller);
+  if (places.owner) add("/run/user/" + std::to_string(*places.owner));
+  add("/tmp");
+  return out;
+}
 
 class ControlSocket {
  public:

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "core/bytes.h"
+#include "core/log_file.h"
 #include "neap/error.h"
 
 namespace neap {
@@ -34,7 +35,7 @@ std::string bar(double share, int width) {
 
 }  // namespace
 
-JsonLines::JsonLines(const std::string& path) : path_(path) {
+JsonLines::JsonLines(const std::string& path, Appears appears) : path_(path) {
   if (path.empty()) return;
   std::error_code ignored;
   const auto status = std::filesystem::status(path, ignored);
@@ -44,6 +45,8 @@ JsonLines::JsonLines(const std::string& path) : path_(path) {
   } else if (std::filesystem::is_character_file(status) || std::filesystem::is_fifo(status)) {
     through_ = std::fopen(path.c_str(), "w");
     if (through_ == nullptr) throw UserError(fmt::format("cannot write '{}': {}", path, std::strerror(errno)));
+  } else if (appears == Appears::kGrowing) {
+    log_ = std::make_unique<LogFile>(path);
   } else {
     file_ = std::make_unique<AtomicFile>(path);
   }
@@ -60,14 +63,24 @@ void JsonLines::line(const Json& object) {
     file_->write(text);
     return;
   }
+  if (log_) {
+    log_->line(text);
+    return;
+  }
   if (std::fwrite(text.data(), 1, text.size(), through_) != text.size() || std::fflush(through_) != 0) {
     throw UserError(fmt::format("cannot write '{}': {}", is_stdout_ ? "standard output" : path_, std::strerror(errno)));
   }
 }
 
+void JsonLines::draft(const Json& object) {
+  if (log_) log_->draft(object.dump() + "\n");
+}
+
 void JsonLines::finish() {
   if (file_) file_->commit();
   file_.reset();
+  if (log_) log_->finish();
+  log_.reset();
 }
 
 void write_stdout(const std::string& text) {

@@ -11,17 +11,23 @@
 
 namespace neap {
 
-// Lines of JSON for one run. A file appears only when the run is complete; "-" and what is no regular file (a pipe, a
-// terminal) is written through at once.
+class LogFile;
+
+// Lines of JSON for one run. "-" and what is no regular file (a pipe, a terminal) is written through at once.
 class JsonLines {
  public:
+  // When a regular file is there: once it is complete, or from the first line on, beside its place (LogFile).
+  enum class Appears { kComplete, kGrowing };
+
   // Empty path: off. UserError at once when the path cannot be written.
-  explicit JsonLines(const std::string& path);
+  explicit JsonLines(const std::string& path, Appears appears = Appears::kComplete);
   ~JsonLines();
 
-  bool is_on() const { return through_ != nullptr || file_ != nullptr; }
+  bool is_on() const { return through_ != nullptr || file_ != nullptr || log_ != nullptr; }
   bool is_stdout() const { return is_stdout_; }
   void line(const Json& object);
+  // What the next line replaces, should it ever come. Only in a growing file: elsewhere a line is there for good.
+  void draft(const Json& object);
   void finish();
 
  private:
@@ -29,6 +35,7 @@ class JsonLines {
   std::FILE* through_ = nullptr;
   std::string path_;
   std::unique_ptr<AtomicFile> file_;
+  std::unique_ptr<LogFile> log_;
 };
 
 // All of `text`; UserError when standard output takes no more.

@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <string_view>
+#include <system_error>
 
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "core/file.h"
+#include "core/log_file.h"
 #include "neap/error.h"
 #include "report/page.h"
 
@@ -17,10 +20,27 @@ struct ReportCommand {
   std::string out;
 };
 
-int run(const ReportCommand& c) {
-  const MappedFile file(c.run);
+// A run that goes on or was killed has its lines beside the place that they get at its end (LogFile).
+bool is_in_part(const std::string& run, const std::string& part) {
+  std::error_code absent;  // a time before all others
+  return std::filesystem::last_write_time(part, absent) > std::filesystem::last_write_time(run, absent);
+}
+
+RunRecord read_run(const std::string& run) {
+  const std::string part = LogFile::part_of(run).string();
+  const bool takes_part = is_in_part(run, part);
+  const std::string& name = takes_part ? part : run;
+  if (takes_part) fmt::print(stderr, "neap: shows '{}', of a run that goes on or did not come to its end\n", part);
+  const MappedFile file(name);
+  std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.size());
+  if (takes_part) text = text.substr(0, text.rfind('\n') + 1);  // the last line may be on its way
   RunRecord record;
-  record.add_lines({reinterpret_cast<const char*>(file.bytes().data()), file.size()}, c.run);
+  record.add_lines(text, name);
+  return record;
+}
+
+int run(const ReportCommand& c) {
+  const RunRecord record = read_run(c.run);
   const std::string page = report_page(record);
   const std::string out = c.out.empty() ? std::filesystem::path(c.run).replace_extension(".html").string() : c.out;
   if (out == "-") {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/bytes.h"
 #include "core/file.h"
@@ -36,7 +37,7 @@ std::vector<Scalar> scalars_of(const EvalReport& r) {
 
 }  // namespace
 
-RunLog::RunLog(const RunLogPaths& paths) : paths_(paths), json_(paths.json) {
+RunLog::RunLog(const RunLogPaths& paths) : paths_(paths), json_(paths.json, JsonLines::Appears::kGrowing) {
   if (!paths.report.empty()) {
     const AtomicFile probe(paths.report);  // says now, not after hours, that it cannot be written
     record_.emplace();
@@ -67,15 +68,22 @@ void RunLog::evaluation(std::int64_t step, const EvalReport& report) {
   if (events_) events_->add(step, scalars_of(report));
 }
 
+void RunLog::end(const Trainer& trainer) {
+  summary_ = to_json(trainer.summary());
+  if (record_) record_->add(summary_);
+  json_.draft(summary_);
+}
+
 void RunLog::finish(const Trainer& trainer) {
-  Json object = to_json(trainer.summary());
-  if (record_) {
-    if (const std::optional<double> ms = trainer.oracle_step_ms()) object["oracle_step_ms"] = *ms;
-    object["advice"] = trainer.advice();
+  if (summary_.is_null()) end(trainer);
+  if (record_) {  // both plan many times over
+    if (const std::optional<double> ms = trainer.oracle_step_ms()) summary_["oracle_step_ms"] = *ms;
+    summary_["advice"] = trainer.advice();
   }
-  line(object);
+  line(summary_);
   json_.finish();
-  if (record_) write_file(paths_.report, report_page(*record_));
+  const std::optional<RunRecord> record = std::exchange(record_, std::nullopt);  // nothing is left to abandon
+  if (record) write_file(paths_.report, report_page(*record));
 }
 
 void RunLog::abandon() {

@@ -26,7 +26,9 @@ class RunLog {
   // A step's line has the plan with it when it is the first that this plan ran.
   void step(const Trainer& trainer, const StepReport& report);
   void evaluation(std::int64_t step, const EvalReport& report);
-  // The run is over.
+  // The run is over: its summary is in the log, whatever happens until finish().
+  void end(const Trainer& trainer);
+  // Once more with what takes a while to find out, when somebody reads it.
   void finish(const Trainer& trainer);
   // It broke off: the report shows what there is. Throws nothing.
   void abandon();
@@ -36,6 +38,7 @@ class RunLog {
 
   RunLogPaths paths_;
   JsonLines json_;
+  Json summary_;
   std::optional<RunRecord> record_;
   std::optional<EventWriter> events_;
   std::int64_t last_plan_ = 0;

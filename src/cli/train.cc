@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <exception>
 
 #include "cli/commands.h"
 #include "cli/control.h"
@@ -9,6 +10,7 @@
 #include "cli/train_flags.h"
 #include "core/bytes.h"
 #include "neap/error.h"
+#include "train/budget.h"
 
 namespace neap {
 namespace {
@@ -47,8 +49,7 @@ void check_save_path(const std::string& path) {
   probe(path);
 }
 
-void print_start(const Trainer& trainer, const TrainOptions& o, Progress& progress) {
-  const Summary s = trainer.summary();
+void print_start(const Trainer& trainer, const Summary& s, const TrainOptions& o, Progress& progress) {
   const PlanReport p = trainer.plan();
   const std::string parts = s.parts > 1 ? fmt::format(" in {} parts", s.parts) : "";
   const std::string changes = o.batch_schedule.empty() ? "" : fmt::format(" (changes: {})", o.batch_schedule);
@@ -76,14 +77,17 @@ void print_end(const Summary& s, Progress& progress) {
                             s.steps, s.median_step_ms, s.loss_last, human_bytes(s.peak_bytes), s.weights_hash));
 }
 
-// "budget SIZE" from `neap budget`.
-std::string obey(Trainer& trainer, const std::string& line) {
+// "budget SIZE" from `neap budget`; `base` is what shares in it are of.
+std::string obey(Trainer& trainer, const BudgetBase& base, const std::string& line) {
   constexpr std::string_view kBudget = "budget ";
   if (!line.starts_with(kBudget)) {
     throw UserError(fmt::format("'{}' is nothing that a run understands; it takes 'budget SIZE'", printable(line)));
   }
   const std::string text = line.substr(kBudget.size());
-  return fmt::format("the budget is {} from the next step on", human_bytes(trainer.set_budget(text)));
+  const std::int64_t held = trainer.set_budget(text);
+  const std::int64_t asked = parse_budget(text, base).value_or(held);
+  const std::string raised = asked < held ? fmt::format(": the minimum, and {} is less", human_bytes(asked)) : "";
+  return fmt::format("the budget is {} from the next step on{}", human_bytes(held), raised);
 }
 
 // On standard error, where it meets neither JSON nor the moving line's end.
@@ -93,20 +97,56 @@ void warn(const StepReport& report, Progress& progress) {
   fmt::print(stderr, "neap: step {}: {}\n", report.step, report.note);
 }
 
+bool has_evaluation(const TrainOptions& o) { return !o.eval.empty() || o.validation > 0; }
+
 void train(Trainer& trainer, const TrainCommand& c, RunLog& log, Progress& progress) {
   const TrainOptions& o = c.flags.options;
   const std::int64_t arena_bytes = trainer.plan().arena_bytes;
-  const bool has_eval = !o.eval.empty() || o.validation > 0;
+  const bool evaluates = has_evaluation(o) && c.eval_every > 0;
   while (trainer.step() < o.steps && g_stop == 0) {
     const StepReport report = trainer.advance();
     log.step(trainer, report);
     warn(report, progress);
     progress.show(report, arena_bytes);
     if (!o.checkpoint.empty() && trainer.step() % o.checkpoint_every == 0) trainer.checkpoint();
-    if (has_eval && c.eval_every > 0 && trainer.step() % c.eval_every == 0) evaluate(trainer, log, progress);
+    if (evaluates && trainer.step() % c.eval_every == 0) evaluate(trainer, log, progress);
   }
-  if (!o.checkpoint.empty()) trainer.checkpoint();
-  if (has_eval) evaluate(trainer, log, progress);
+}
+
+// Until the last step the budget can be changed from outside.
+void train_while_told(Trainer& trainer, const Summary& first, const TrainCommand& c, RunLog& log, Progress& progress) {
+  const BudgetBase base{first.state_bytes, first.store_all_bytes, first.min_budget_bytes};
+  const ControlSocket control([&](const std::string& line) { return obey(trainer, base, line); });
+  if (!control.why().empty()) progress.note("the budget cannot be changed while it runs: " + control.why());
+  train(trainer, c, log, progress);
+}
+
+// Each, whatever becomes of the others; then throws the first error. Weights come first, what takes the log a while
+// last, and all are tried.
+void finish(Trainer& trainer, const TrainCommand& c, RunLog& log, Progress& progress) {
+  const TrainOptions& o = c.flags.options;
+  std::exception_ptr first;
+  std::string told;
+  const auto attempt = [&](bool is_wanted, const auto& write) {
+    try {
+      if (is_wanted) write();
+    } catch (const std::exception& e) {
+      progress.done();
+      if (first && e.what() != told) fmt::print(stderr, "neap: {}\n", e.what());
+      if (!first) first = std::current_exception();
+      told = e.what();
+    }
+  };
+  attempt(!o.checkpoint.empty(), [&] { trainer.checkpoint(); });
+  attempt(!c.save.empty(), [&] { trainer.save(c.save); });
+  attempt(has_evaluation(o), [&] { evaluate(trainer, log, progress); });
+  attempt(true, [&] { log.end(trainer); });
+  attempt(!c.save_learnt.empty(), [&] { write_file(c.save_learnt, trainer.learnt()); });
+  attempt(!c.trace.empty(), [&] { trainer.write_trace(c.trace); });
+  attempt(true, [&] { trainer.finish_decisions(); });
+  attempt(true, [&] { log.finish(trainer); });
+  if (first) std::rethrow_exception(first);
+  print_end(trainer.summary(), progress);
 }
 
 int run(TrainCommand& c) {
@@ -118,23 +158,17 @@ int run(TrainCommand& c) {
   const TrainOptions& o = c.flags.options;
   Trainer trainer(open_noted_model(o.model), o);
   Progress progress(trainer.step(), o.steps, log.is_stdout());
-  print_start(trainer, o, progress);
-  const ControlSocket control([&](const std::string& line) { return obey(trainer, line); });
-  if (!control.why().empty()) progress.note("the budget cannot be changed while it runs: " + control.why());
+  const Summary first = trainer.summary();  // the socket's thread may not ask for one
+  print_start(trainer, first, o, progress);
   std::signal(SIGINT, ask_to_stop);
   std::signal(SIGTERM, ask_to_stop);
   try {
-    train(trainer, c, log, progress);
+    train_while_told(trainer, first, c, log, progress);
+    finish(trainer, c, log, progress);
   } catch (...) {
     log.abandon();
     throw;
   }
-  if (!c.save.empty()) trainer.save(c.save);
-  if (!c.save_learnt.empty()) write_file(c.save_learnt, trainer.learnt());
-  if (!c.trace.empty()) trainer.write_trace(c.trace);
-  trainer.finish_decisions();
-  log.finish(trainer);
-  print_end(trainer.summary(), progress);
   return 0;
 }
 

@@ -23,16 +23,6 @@ namespace fs = std::filesystem;
 constexpr std::size_t kBufferBytes = 256 * kKiB;
 constexpr int kMaxLinks = 40;  // as the kernel's own limit
 
-std::string reason(int error) {
-  switch (error) {
-    case ENOSPC: return "the disk is full";
-    case EDQUOT: return "the disk quota is used up";
-    case EFBIG: return "the file would exceed the largest size allowed";
-    case EISDIR: return "it is a folder";
-    default: return std::generic_category().message(error);
-  }
-}
-
 // Closes on every way out of a scope.
 class Descriptor {
  public:
@@ -54,8 +44,21 @@ class Descriptor {
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
-// Replacing a symbolic link itself would cut the user's link; its target is what is meant.
-fs::path follow_links(fs::path path) {
+std::string descriptor_path(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
+
+}  // namespace
+
+std::string file_error(int error) {
+  switch (error) {
+    case ENOSPC: return "the disk is full";
+    case EDQUOT: return "the disk quota is used up";
+    case EFBIG: return "the file would exceed the largest size allowed";
+    case EISDIR: return "it is a folder";
+    default: return std::generic_category().message(error);
+  }
+}
+
+std::filesystem::path follow_links(std::filesystem::path path) {
   std::error_code status;
   for (int hop = 0; hop < kMaxLinks && fs::is_symlink(path, status); ++hop) {
     const fs::path target = fs::read_symlink(path, status);
@@ -64,29 +67,25 @@ fs::path follow_links(fs::path path) {
   return path;
 }
 
-// A name is durable only when its folder is; file systems that cannot sync folders say EINVAL.
-int sync_folder(const fs::path& folder) {
-  const Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+// File systems that cannot sync folders say EINVAL.
+int sync_folder_of(const std::filesystem::path& path) {
+  const Descriptor fd(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd.get() < 0) return errno == EACCES ? 0 : errno;  // a folder may be writable and yet not readable
   return ::fsync(fd.get()) != 0 && errno != EINVAL ? errno : 0;
 }
 
-std::string descriptor_path(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
-
-}  // namespace
-
 MappedFile::MappedFile(std::filesystem::path path) : path_(std::move(path)) {
   // O_NONBLOCK: a named pipe must be refused, not waited for.
   const Descriptor fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (fd.get() < 0) cannot_read(path_, reason(errno));
+  if (fd.get() < 0) cannot_read(path_, file_error(errno));
   struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) cannot_read(path_, reason(errno));
+  if (::fstat(fd.get(), &info) != 0) cannot_read(path_, file_error(errno));
   if (S_ISDIR(info.st_mode)) cannot_read(path_, "it is a folder");
   if (!S_ISREG(info.st_mode)) cannot_read(path_, "it is not a regular file");
   const auto size = static_cast<std::size_t>(info.st_size);
   if (size == 0) return;
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-  if (address == MAP_FAILED) cannot_read(path_, reason(errno));
+  if (address == MAP_FAILED) cannot_read(path_, file_error(errno));
   bytes_ = {static_cast<const std::byte*>(address), size};
 }
 
@@ -124,7 +123,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::fail(int error) const {
-  throw UserError(fmt::format("cannot write '{}': {}", path_.string(), reason(error)));
+  throw UserError(fmt::format("cannot write '{}': {}", path_.string(), file_error(error)));
 }
 
 // A rename would replace a device or an unwritable file without a word.
@@ -213,7 +212,7 @@ void AtomicFile::commit() {
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno);
   has_name_ = false;
   ::close(std::exchange(fd_, -1));
-  if (const int error = sync_folder(folder_of(target_)); error != 0) fail(error);
+  if (const int error = sync_folder_of(target_); error != 0) fail(error);
 }
 
 void write_file(const std::filesystem::path& path, std::string_view text) {

@@ -68,6 +68,15 @@ class AtomicFile {
 // All of `text` through an AtomicFile.
 void write_file(const std::filesystem::path& path, std::string_view text);
 
+// What an errno of a file means to its owner.
+std::string file_error(int error);
+
+// Where a chain of symbolic links ends: replacing a link itself would cut the user's; its target is what is meant.
+std::filesystem::path follow_links(std::filesystem::path path);
+
+// A name is durable only when its folder is. 0 or the errno.
+int sync_folder_of(const std::filesystem::path& path);
+
 // Text out of a file, fit for a message of one line: control characters escaped, no longer than ~80 bytes.
 std::string printable(std::string_view text);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/file.h"
 #include "neap/error.h"
 #include "plan/validate.h"
 
@@ -184,8 +185,17 @@ std::optional<std::int64_t> recorded_budget(const std::string& path) {
   return entry["budget_bytes"].get<std::int64_t>();
 }
 
-DecisionsWriter::DecisionsWriter(const std::string& path, const DecisionsHead& head) : file_(path) {
-  file_.write(head_json(head).dump() + "\n");
+DecisionsWriter::DecisionsWriter(const std::string& path, const DecisionsHead& head)
+    : file_(path), head_(head_json(head).dump() + "\n") {}
+
+void DecisionsWriter::line(const std::string& text) {
+  file_.line(head_ + text);
+  head_.clear();
+}
+
+void DecisionsWriter::finish() {
+  if (!head_.empty()) line("");  // a run without a step
+  file_.finish();
 }
 
 void DecisionsWriter::add(const DecisionsEntry& e) {
@@ -194,12 +204,13 @@ void DecisionsWriter::add(const DecisionsEntry& e) {
               {"length", e.length},
               {"budget_bytes", e.budget ? Json(*e.budget) : Json(nullptr)}};
   if (e.plan) out["plan"] = plan_json(*e.plan);
-  file_.write(out.dump() + "\n");
+  line(out.dump() + "\n");
 }
 
 DecisionsReader::DecisionsReader(const std::string& path, const DecisionsHead& head) : path_(path) {
   const MappedFile file(path);
   std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.size());
+  if (path.ends_with(".part")) text = text.substr(0, text.rfind('\n') + 1);  // a killed run may not have ended its line
   for (std::int64_t number = 1; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);

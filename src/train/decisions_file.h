@@ -2,13 +2,14 @@
 // follows it (--replay) does the same at the same steps.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "core/file.h"
+#include "core/log_file.h"
 #include "plan/plan.h"
 
 namespace neap {
@@ -40,13 +41,16 @@ std::optional<std::int64_t> recorded_budget(const std::string& path);
 
 class DecisionsWriter {
  public:
-  // UserError at once when the file cannot be written. It appears when finish() was called.
+  // UserError at once when the file cannot be written. Its first line comes with the first entry.
   DecisionsWriter(const std::string& path, const DecisionsHead& head);
   void add(const DecisionsEntry& entry);
-  void finish() { file_.commit(); }
+  void finish();
 
  private:
-  AtomicFile file_;
+  void line(const std::string& text);
+
+  LogFile file_;
+  std::string head_;  // empty: it is written
 };
 
 class DecisionsReader {

@@ -28,31 +28,46 @@ void Trainer::Impl::open_decisions() {
 
 void Trainer::Impl::follow_budget() {
   const DecisionsEntry* const entry = replay_->at(step_ + 1);
-  if (entry != nullptr && entry->budget && entry->budget != budget()) budget_.ask(std::to_string(*entry->budget));
+  if (entry == nullptr || !entry->budget) return;
+  const std::int64_t recorded = std::min(*entry->budget, most_replayed_.value_or(kNoBudget));
+  if (recorded != budget()) budget_.ask(std::to_string(recorded));
+}
+
+void Trainer::Impl::refuse_replay(const std::string& why) const {
+  throw UserError(fmt::format("--replay '{}', step {}: {}", replay_->path(), step_ + 1, why));
 }
 
 // Between steps. The plan that stands may be another one only because this run made it before it had read what to do.
 void Trainer::Impl::follow_plan(Stepper& stepper) {
   const DecisionsEntry* const entry = replay_->at(step_ + 1);
-  if (entry == nullptr || !entry->plan) return;
-  const auto refuse = [&](const std::string& why) {
-    throw UserError(fmt::format("--replay '{}', step {}: {}", replay_->path(), step_ + 1, why));
-  };
-  if (const BatchShape made_for{entry->batch, entry->length, stepper.shape().variant}; made_for != stepper.shape()) {
-    refuse(fmt::format("the batch has {}, the plan is for {}; were the data others?", text_of(stepper.shape()),
-                       text_of(made_for)));
+  if (entry != nullptr && entry->plan) take_recorded(stepper, *entry);
+  refuse_above_budget(stepper.plan());
+}
+
+void Trainer::Impl::refuse_above_budget(const Plan& recorded) const {
+  if (recorded.peak_bytes <= std::min(arena_->bytes(), budget().value_or(kNoBudget))) return;
+  refuse_replay(fmt::format("its plan takes {}, more than the budget", human_bytes(recorded.peak_bytes)));
+}
+
+void Trainer::Impl::take_recorded(Stepper& stepper, const DecisionsEntry& entry) {
+  if (const BatchShape made_for{entry.batch, entry.length, stepper.shape().variant}; made_for != stepper.shape()) {
+    refuse_replay(fmt::format("the batch has {}, the plan is for {}; were the data others?", text_of(stepper.shape()),
+                              text_of(made_for)));
   }
-  const Plan& plan = *entry->plan;
-  if (const auto error = check_recorded(plan, stepper.graph(), stepper.program()->costs)) refuse(*error);
+  const Plan& plan = *entry.plan;
+  if (const auto error = check_recorded(plan, stepper.graph(), stepper.program()->costs)) refuse_replay(*error);
   if (layout_of(plan, stepper.graph()).offsets != layout_of(stepper.plan(), stepper.graph()).offsets) {
-    refuse("its weights lie elsewhere than this run's");
+    refuse_replay("its weights lie elsewhere than this run's");
   }
   if (!budget()) fit_arena(plan.peak_bytes);
-  if (plan.peak_bytes > std::min(arena_->bytes(), budget().value_or(kNoBudget))) {
-    refuse(fmt::format("its plan takes {}, more than the budget", human_bytes(plan.peak_bytes)));
-  }
+  refuse_above_budget(plan);
   if (plan == stepper.plan() && stepper.steered.number == 0) return;
   steering_.swap(stepper, plan, budget());
+}
+
+std::int64_t Trainer::Impl::set_budget(std::string_view text) {
+  if (replay_) throw UserError("this run follows --replay, with the budgets that were recorded, and takes no other");
+  return budget_.ask(text);
 }
 
 void Trainer::Impl::note_decisions(const Stepper& stepper, bool is_new_plan) {

@@ -29,7 +29,7 @@ const TrainOptions& checked(const TrainOptions& o) {
 
 // A run that follows another starts within that one's budget.
 TrainOptions with_recorded_budget(TrainOptions o) {
-  if (o.replay.empty() || !o.budget.empty() || !o.budget_schedule.empty()) return o;
+  if (o.replay.empty() || !o.budget.empty()) return o;
   if (const auto bytes = recorded_budget(o.replay)) o.budget = std::to_string(*bytes);
   return o;
 }
@@ -74,8 +74,9 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
   add_stepper(setup_.shape, setup_.program, layout_of(setup_.plan, largest), {setup_.plan});
   make_tuner();
   load_state();
+  if (!options.budget.empty()) most_replayed_ = setup_.budget;
   open_decisions();
-  peak_ = first().executor().peak_bytes();
+  if (!replay_) peak_ = first().executor().peak_bytes();  // what is replayed need not be what this run would do
   batches_->start(step_);
 }
 

@@ -54,7 +54,7 @@ class Trainer::Impl {
   const KernelProfile& kernels() const { return kernels_; }
   void record(int steps, const std::string& path);
   void finish_decisions();
-  std::int64_t set_budget(std::string_view text) { return budget_.ask(text); }
+  std::int64_t set_budget(std::string_view text);
   void wait_for_plans() { steering_.rest(); }
   std::int64_t resident_bytes() const { return arena_->resident_bytes(); }
 
@@ -105,6 +105,9 @@ class Trainer::Impl {
   void open_decisions();
   void follow_budget();
   void follow_plan(Stepper& stepper);
+  void take_recorded(Stepper& stepper, const DecisionsEntry& entry);
+  void refuse_above_budget(const Plan& recorded) const;
+  [[noreturn]] void refuse_replay(const std::string& why) const;
   void note_decisions(const Stepper& stepper, bool is_new_plan);
 
   TrainOptions options_;
@@ -136,6 +139,7 @@ class Trainer::Impl {
   RecordingWriter* recorder_ = nullptr;
   std::unique_ptr<DecisionsWriter> decisions_;     // null: nobody wants them
   std::unique_ptr<const DecisionsReader> replay_;  // null: this run decides itself
+  std::optional<std::int64_t> most_replayed_;      // a budget of this run's own; none: those that were recorded hold
   std::optional<std::int64_t> noted_budget_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<BatchSource> batches_;

@@ -1,0 +1,81 @@
+// What a run that follows another's decisions does with budgets of its own.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "core/file_testing.h"
+#include "neap/error.h"
+#include "neap/train.h"
+#include "train/run_testing.h"
+
+namespace neap {
+namespace {
+
+using testing::expect_user_error;
+
+class ReplayedRun : public ::testing::Test {
+ protected:
+  // Records a run at half of its activations' memory, then at three quarters.
+  ReplayedRun() {
+    options_ = {.model = "gpt-mini:layers=2,width=64,heads=2", .steps = 6, .batch = 4, .length = 32};
+    options_.threads = 1;
+    options_.synchronous_planning = true;
+    options_.decisions = folder_ / "d.jsonl";
+    TrainOptions recorded = options_;
+    recorded.budget = "50%";
+    recorded.budget_schedule = "4:75%";
+    Trainer trainer(recorded);
+    while (trainer.step() < recorded.steps) first_.steps.push_back(trainer.advance());
+    trainer.finish_decisions();
+    first_.summary = trainer.summary();
+    options_.replay = std::exchange(options_.decisions, {});
+  }
+
+  testing::TempDir folder_;
+  TrainOptions options_;
+  testing::Record first_;
+};
+
+TEST_F(ReplayedRun, HasTheBudgetsThatWereRecorded) {
+  const testing::Record again = testing::run(options_);
+  for (std::size_t i = 0; i < again.steps.size(); ++i) {
+    EXPECT_EQ(again.steps[i].budget_bytes, first_.steps[i].budget_bytes) << i;
+    EXPECT_EQ(again.steps[i].peak_bytes, first_.steps[i].peak_bytes) << i;
+  }
+  EXPECT_EQ(again.summary.weights_hash, first_.summary.weights_hash);
+}
+
+TEST_F(ReplayedRun, NeverGoesAboveABudgetOfItsOwn) {
+  options_.budget = std::to_string(*first_.steps[0].budget_bytes);
+  Trainer trainer(options_);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(trainer.advance().budget_bytes, first_.steps[0].budget_bytes);
+  ASSERT_GT(first_.steps[5].peak_bytes, *first_.steps[0].budget_bytes) << "every recorded plan fits";
+  expect_user_error(
+      [&] {
+        while (trainer.step() < options_.steps) trainer.advance();
+      },
+      {"--replay", "more than the budget"});
+}
+
+TEST_F(ReplayedRun, TellsOfNoPeakThatOnlyItsOwnPlanWouldHave) {
+  options_.budget = "100%";
+  const testing::Record again = testing::run(options_);
+  std::int64_t most = 0;
+  for (const StepReport& step : again.steps) most = std::max(most, step.peak_bytes);
+  EXPECT_EQ(again.summary.peak_bytes, most);
+  EXPECT_EQ(again.summary.peak_bytes, first_.summary.peak_bytes);
+  EXPECT_EQ(again.summary.weights_hash, first_.summary.weights_hash);
+}
+
+TEST_F(ReplayedRun, TakesNoOtherBudgetWhileItRuns) {
+  Trainer trainer(options_);
+  trainer.advance();
+  expect_user_error([&] { trainer.set_budget("min"); }, {"--replay", "takes no other"});
+  while (trainer.step() < options_.steps) trainer.advance();
+  EXPECT_EQ(trainer.summary().weights_hash, first_.summary.weights_hash);
+}
+
+}  // namespace
+}  // namespace neap
