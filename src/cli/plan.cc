@@ -64,11 +64,14 @@ void print_people(const PlanReport& r, const std::vector<std::string>& advice) {
   fmt::print("state       {}\nstore all   {}\npeak        {} (lower bound {})\nminimum     {}\n",
              human_bytes(r.state_bytes), human_bytes(r.store_all_bytes), human_bytes(r.peak_bytes),
              human_bytes(r.lower_bound_bytes), human_bytes(r.min_budget_bytes));
+  if (r.outside_bytes > 0) fmt::print("outside     up to {}, in a file or --host-ram\n", human_bytes(r.outside_bytes));
+  fmt::print("step        {:.2f} ms predicted; this and all times below are guesses until a run has timed its calls\n",
+             r.predicted_step_ms);
   draw_timeline(r);
-  fmt::print("\n{:<32} {:<10} {:>12} {:>12}  {:<10} {:>8}  {}\n", "layer", "action", "kept", "freed", "precision",
+  fmt::print("\n{:<32} {:<16} {:>12} {:>12}  {:<10} {:>8}  {}\n", "layer", "action", "kept", "freed", "precision",
              "error", "why");
   for (const PlanReport::Layer& l : r.layers) {
-    fmt::print("{:<32} {:<10} {:>12} {:>12}  {:<10} {:>8}  {}\n", l.name, l.action, human_bytes(l.kept_bytes),
+    fmt::print("{:<32} {:<16} {:>12} {:>12}  {:<10} {:>8}  {}\n", l.name, l.action, human_bytes(l.kept_bytes),
                l.freed_bytes > 0 ? human_bytes(l.freed_bytes) : "", l.precision,
                l.error > 0 ? fmt::format("{:.1e}", l.error) : "0", l.reason);
   }

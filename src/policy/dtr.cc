@@ -12,6 +12,9 @@ namespace {
 class Dtr final : public Policy {
  public:
   std::string_view name() const override { return "dtr"; }
+  std::optional<PolicyRule> rule() const override {
+    return PolicyRule{Means::kAgain, "drops what is cheap, large and long unused"};
+  }
 
   Plan smallest(const PlanningProblem& p) const override {
     Walker walker(p);

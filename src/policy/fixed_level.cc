@@ -10,6 +10,9 @@ class FixedLevel final : public Policy {
   explicit FixedLevel(precision::Level level) : level_(level) {}
 
   std::string_view name() const override { return precision::name(level_); }
+  std::optional<PolicyRule> rule() const override {
+    return PolicyRule{Means::kRounding, "stores all that may be rounded in this level"};
+  }
   Plan smallest(const PlanningProblem& p) const override {
     Decisions decisions = store_all(p.graph);
     decisions.levels = p.levels != nullptr ? *p.levels : fixed_levels(p.graph, level_);

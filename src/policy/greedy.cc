@@ -9,6 +9,9 @@ constexpr std::int64_t kWork = 400'000;
 class Greedy final : public Policy {
  public:
   std::string_view name() const override { return "greedy"; }
+  std::optional<PolicyRule> rule() const override {
+    return PolicyRule{Means::kAgain, "drops the tensor of the most bytes for its time, one after another"};
+  }
 
   // Towards ever smaller budgets, until nothing more is to be had.
   Plan smallest(const PlanningProblem& p) const override {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -43,10 +44,20 @@ inline StoredLevels levels_of(const PlanningProblem& problem) {
   return problem.levels != nullptr ? *problem.levels : StoredLevels{};
 }
 
+// What a plan may do to a layer beside keeping it.
+enum class Means : std::uint8_t { kAgain, kSpill, kRounding };
+
+// What a policy does by rule, whatever the figures of a layer are. Without its means the rule was not at work.
+struct PolicyRule {
+  Means means;
+  std::string text;  // for people, behind the policy's name
+};
+
 class Policy {
  public:
   virtual ~Policy() = default;
   virtual std::string_view name() const = 0;
+  virtual std::optional<PolicyRule> rule() const { return std::nullopt; }  // none: the figures decide
   // The plan of the least bytes that this policy knows.
   virtual Plan smallest(const PlanningProblem& problem) const = 0;
   // The fastest plan within the budget that this policy knows; none: not even its smallest fits.

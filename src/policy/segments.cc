@@ -46,12 +46,18 @@ class Segments : public Policy {
 class EveryLayer final : public Segments {
  public:
   std::string_view name() const override { return "every-layer"; }
+  std::optional<PolicyRule> rule() const override {
+    return PolicyRule{Means::kAgain, "keeps what goes from layer to layer, and nothing inside"};
+  }
   std::vector<int> distances(std::size_t) const override { return {1}; }
 };
 
 class Sqrt final : public Segments {
  public:
   std::string_view name() const override { return "sqrt"; }
+  std::optional<PolicyRule> rule() const override {
+    return PolicyRule{Means::kAgain, "keeps what goes from one run of layers to the next, and nothing inside"};
+  }
   std::vector<int> distances(std::size_t layers) const override {
     const int root = static_cast<int>(std::lround(std::sqrt(static_cast<double>(layers))));
     std::vector<int> out;

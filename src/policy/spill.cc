@@ -240,6 +240,9 @@ namespace {
 class Spill final : public Policy {
  public:
   std::string_view name() const override { return "spill"; }
+  std::optional<PolicyRule> rule() const override {
+    return PolicyRule{Means::kSpill, "moves out first what waits longest for backward"};
+  }
 
   Plan smallest(const PlanningProblem& p) const override {
     Plan spilled = SpillSearch(p, store_all(p.graph)).smallest();

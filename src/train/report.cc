@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "core/bytes.h"
 #include "graph/op.h"
 #include "plan/simulate.h"
+#include "plan/transfers.h"
 #include "policy/layers.h"
 #include "train/setup.h"
 #include "train/spilling.h"
@@ -15,10 +17,24 @@
 namespace neap {
 namespace {
 
+std::string joined(const std::vector<std::string>& parts, std::string_view between) {
+  std::string out;
+  for (const std::string& part : parts) out += fmt::format("{}{}", out.empty() ? "" : between, part);
+  return out;
+}
+
+// By which layers can be compared.
+std::string rate(std::int64_t bytes, double ms) {
+  constexpr double kLeastMs = 1e-3;
+  return bytes > 0 && ms > kLeastMs
+             ? fmt::format(" ({} a ms)", human_bytes(static_cast<std::int64_t>(static_cast<double>(bytes) / ms)))
+             : "";
+}
+
 class LayerReports {
  public:
   LayerReports(const Setup& setup, const Plan& plan, const Recompute& r)
-      : store_all_bytes_(setup.store_all_bytes),
+      : setup_(setup),
         levels_(setup.levels.get()),
         plan_(plan),
         r_(r),
@@ -29,6 +45,8 @@ class LayerReports {
     }
     rows_.resize(layers_.size() + 1);  // the last is for what is in no layer
     count();
+    is_all_kept_ = std::none_of(rows_.begin(), rows_.end(), [](const Row& row) { return row.is_changed(); });
+    rule_ = rule_at_work();
   }
 
   std::vector<PlanReport::Layer> run() const {
@@ -48,10 +66,18 @@ class LayerReports {
     double error = 0;
     std::int64_t kept = 0;
     std::int64_t spilled = 0;
+    std::int64_t fetched = 0;
+    double link_ms = 0;        // that its transfers take, beside the calls or not
+    double host_ms = 0;        // that calls lose to them
     std::int64_t encoded = 0;  // bytes of the floats
+    std::int64_t rounded_away = 0;
+    double codec_ms = 0;
     double again_ms = 0;
-    int again = 0;    // nodes made again that store-all keeps
-    int derived = 0;  // nodes made again that store-all makes again too
+    std::int64_t again_bytes = 0;  // that store-all keeps
+    int again = 0;                 // nodes made again that store-all keeps
+    int derived = 0;               // nodes made again that store-all makes again too
+
+    bool is_changed() const { return again > 0 || spilled > 0 || fetched > 0 || encoded > 0; }
   };
 
   const Graph& graph() const { return r_.problem.graph; }
@@ -68,15 +94,39 @@ class LayerReports {
     }
     for (const Instruction& in : plan_.instructions) {
       Row& row = rows_[layer_of_[in.node.index]];
-      if (in.action == Action::kSpillBegin) row.spilled += plan_.slots[in.slot.index];
-      if (in.action == Action::kEncode) row.encoded += in.elements * 4;
-      if (in.action != Action::kRecompute) continue;
-      const bool is_derived = std::all_of(graph().at(in.node).outputs.begin(), graph().at(in.node).outputs.end(),
-                                          [&](TensorId id) { return r_.store_all[r_.first_wait(id)] != kThrough; });
-      ++(is_derived ? row.derived : row.again);
-      if (!is_derived) row.again_ms += r_.ms_of(in.node);
-      made_again_.insert({in.node, true});
+      if (in.action == Action::kRecompute) count_again(in.node, row);
+      if (in.action == Action::kSpillBegin || in.action == Action::kFetchBegin) count_transfer(in, row);
+      if (is_codec(in.action)) count_codec(in, row);
     }
+  }
+
+  bool store_all_keeps(TensorId id) const { return r_.store_all[r_.first_wait(id)] == kThrough; }
+
+  void count_again(NodeId id, Row& row) {
+    const std::vector<TensorId>& outputs = graph().at(id).outputs;
+    const bool is_derived =
+        std::none_of(outputs.begin(), outputs.end(), [&](TensorId output) { return store_all_keeps(output); });
+    ++(is_derived ? row.derived : row.again);
+    const bool is_first = made_again_.insert(id).second;
+    if (is_derived) return;
+    row.again_ms += r_.ms_of(id);
+    for (const TensorId output : outputs) {
+      if (is_first && r_.is_used(output) && store_all_keeps(output)) row.again_bytes += r_.bytes_of(output);
+    }
+  }
+
+  void count_transfer(const Instruction& in, Row& row) const {
+    const std::int64_t bytes = plan_.slots[in.slot.index];
+    (in.action == Action::kSpillBegin ? row.spilled : row.fetched) += bytes;
+    row.link_ms += transfer_ms(r_.problem.link, in.action, bytes);
+    row.host_ms += static_cast<double>(bytes) * r_.problem.link.host_ms_per_byte;
+  }
+
+  void count_codec(const Instruction& in, Row& row) const {
+    row.codec_ms += codec_ms(r_.problem.costs.codec, in.action, in.level, in.elements);
+    if (in.action != Action::kEncode) return;
+    row.encoded += in.elements * 4;
+    row.rounded_away += in.elements * 4 - precision::encoded_bytes(in.level, in.elements);
   }
 
   bool is_made_again(std::size_t i) const { return rows_[i].again_ms > 0.5 * layers_[i].ms; }
@@ -103,48 +153,121 @@ class LayerReports {
     return out.empty() ? "f32" : out;
   }
 
-  PlanReport::Layer describe(std::size_t i, std::size_t segment) const {
+  // That store-all would keep of the layer in the arena. What leaves is also in it before and behind, so there the sum
+  // is of what is done.
+  std::int64_t freed_bytes(std::size_t i) const {
     const Row& row = rows_[i];
-    PlanReport::Layer out{.name = layers_[i].name,
-                          .action = "store",
-                          .kept_bytes = row.kept,
-                          .precision = precision_of(row),
-                          .error = row.error};
-    out.added_ms = row.again_ms;
-    if (row.again > 0) out.freed_bytes = std::max<std::int64_t>(layers_[i].kept_bytes - row.kept, 0);
-    if (row.spilled > 0) {
-      out.action = "spill";
-      out.freed_bytes = row.spilled;
-      out.reason = fmt::format("{} leave the arena until backward needs them", human_bytes(row.spilled));
-    } else if (is_made_again(i)) {
-      out.action = segment > 1 ? fmt::format("every {}", segment) : "recompute";
-      out.reason = fmt::format("cheap for its size: frees {}, which are made again in {:.2f} ms",
-                               human_bytes(out.freed_bytes), row.again_ms);
-    } else if (row.encoded > 0) {
-      out.action = "encode";
-      out.freed_bytes = std::max<std::int64_t>(layers_[i].kept_bytes - row.kept, 0);
-      out.reason = fmt::format("{} of floats are kept in fewer bits", human_bytes(row.encoded));
-    } else if (row.again > 0 && plan_.peak_bytes < store_all_bytes_) {
-      out.action = "part";
-      out.reason = fmt::format("dear to compute and small: kept; the rest frees {}, made again in {:.2f} ms",
-                               human_bytes(out.freed_bytes), row.again_ms);
-    } else if (plan_.peak_bytes < store_all_bytes_ && row.kept > 0) {
-      out.reason =
-          fmt::format("dear to compute and small: {} kept, or {:.2f} ms more", human_bytes(row.kept), layers_[i].ms);
-    } else {
-      out.reason = row.derived > 0 ? "one cheap pass makes the rest again from what is kept" : "it fits";
-    }
-    return out;
+    if (row.spilled > 0) return row.spilled + row.again_bytes + row.rounded_away;
+    if (row.again == 0 && row.encoded == 0) return 0;
+    return std::max<std::int64_t>(layers_[i].kept_bytes - row.kept, 0);
   }
 
-  std::int64_t store_all_bytes_;
+  PlanReport::Layer describe(std::size_t i, std::size_t segment) const {
+    const Row& row = rows_[i];
+    return {.name = layers_[i].name,
+            .action = action_of(i, segment),
+            .kept_bytes = row.kept,
+            .precision = precision_of(row),
+            .error = row.error,
+            .reason = reason_of(i),
+            .freed_bytes = freed_bytes(i),
+            .added_ms = row.again_ms + row.codec_ms + row.host_ms};
+  }
+
+  // "recompute+spill" where both are done.
+  std::string action_of(std::size_t i, std::size_t segment) const {
+    const Row& row = rows_[i];
+    std::vector<std::string> out;
+    if (is_made_again(i)) {
+      out.push_back(segment > 1 ? fmt::format("every {}", segment) : "recompute");
+    } else if (row.again > 0) {
+      out.emplace_back("part");
+    }
+    if (row.encoded > 0) out.emplace_back("encode");
+    if (row.spilled > 0) {
+      out.emplace_back("spill");
+    } else if (row.fetched > 0) {
+      out.emplace_back("fetch");  // weights that lie outside
+    }
+    return out.empty() ? "store" : joined(out, "+");
+  }
+
+  std::string reason_of(std::size_t i) const {
+    const Row& row = rows_[i];
+    if (is_all_kept_) return why_all_is_kept(row);
+    std::vector<std::string> out;
+    if (row.again > 0) out.push_back(again_text(i));
+    if (row.encoded > 0) {
+      out.push_back(fmt::format("{} of floats are kept in {}: {:.2f} ms to encode and decode", human_bytes(row.encoded),
+                                precision_of(row), row.codec_ms));
+    }
+    if (row.spilled > 0) {
+      out.push_back(
+          fmt::format("{} leave the arena until backward needs them{}", human_bytes(row.spilled), link_text(row)));
+    } else if (row.fetched > 0) {
+      out.push_back(
+          fmt::format("{} of weights come in when they are read{}", human_bytes(row.fetched), link_text(row)));
+    }
+    if (out.empty()) out.push_back(why_kept(i));
+    if (rule_) out.push_back(fmt::format("{} {}", setup_.policy->name(), rule_->text));
+    return joined(out, "; ");
+  }
+
+  std::string again_text(std::size_t i) const {
+    const Row& row = rows_[i];
+    const std::int64_t freed = row.spilled > 0 || row.encoded > 0 ? row.again_bytes : freed_bytes(i);
+    const std::string kept =
+        is_made_again(i) || row.kept == 0 ? "" : fmt::format("{} kept; the rest ", human_bytes(row.kept));
+    return fmt::format("{}frees {}, made again in {:.2f} ms{}", kept, human_bytes(freed), row.again_ms,
+                       rate(freed, row.again_ms));
+  }
+
+  static std::string link_text(const Row& row) {
+    return row.link_ms > 0 ? fmt::format(": {:.2f} ms on the link", row.link_ms) : "";
+  }
+
+  // Beside layers of which not all is kept.
+  std::string why_kept(std::size_t i) const {
+    const Row& row = rows_[i];
+    if (row.kept == 0) return "nothing of it is kept for backward";
+    if (rule_ && rule_->means != Means::kAgain) return human_bytes(row.kept) + " kept";  // nobody thought of more
+    return fmt::format("{} kept: to make the layer again would take {:.2f} ms{}", human_bytes(row.kept), layers_[i].ms,
+                       rate(row.kept, layers_[i].ms));
+  }
+
+  std::string why_all_is_kept(const Row& row) const {
+    const std::string_view policy = setup_.policy->name();
+    std::string out = "everything fits, so it is kept";
+    if (policy == "store-all") {
+      out = "store-all keeps everything";
+    } else if (setup_.budget && plan_.peak_bytes > *setup_.budget) {
+      out = fmt::format("kept: {} knows no plan of fewer bytes", policy);
+    }
+    return row.derived > 0 ? out + "; one cheap pass makes the rest again from it" : out;
+  }
+
+  bool is_at_work(Means means) const {
+    return std::any_of(rows_.begin(), rows_.end(), [&](const Row& row) {
+      if (means == Means::kAgain) return row.again > 0;
+      return means == Means::kSpill ? row.spilled > 0 : row.encoded > 0;
+    });
+  }
+
+  std::optional<PolicyRule> rule_at_work() const {
+    std::optional<PolicyRule> rule = setup_.policy->rule();
+    return rule && is_at_work(rule->means) ? std::move(rule) : std::nullopt;
+  }
+
+  const Setup& setup_;
   const Levels* levels_;  // null: everything is stored exactly
   const Plan& plan_;
   const Recompute& r_;
   std::vector<Layer> layers_;
   std::vector<std::size_t> layer_of_;  // per node
   std::vector<Row> rows_;
-  std::map<NodeId, bool> made_again_;
+  std::set<NodeId> made_again_;
+  bool is_all_kept_ = false;
+  std::optional<PolicyRule> rule_;  // none: the figures decided
 };
 
 constexpr std::pair<BlockKind, const char*> kKinds[] = {{BlockKind::kState, "state"},
