@@ -1,6 +1,7 @@
 // neap compare: budgets and policies side by side.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -76,6 +77,67 @@ TEST(Compare, WithoutRecurrentHasOneGearAndKeepsGates) {
     }
     EXPECT_TRUE(row["same_weights"]);
   }
+}
+
+TEST(Compare, RefusesWhatIsOfOneRun) {
+  const ScratchFolder folder;
+  write_text(folder / "schedule.ini", "budget-schedule = 5:min\n");
+  const auto expect_refused = [](const std::string& flags, const std::string& what) {
+    const Outcome o = run_neap("compare mlp --steps 2 " + flags);
+    EXPECT_EQ(o.status, 2) << flags;
+    EXPECT_NE(o.err.find(what), std::string::npos) << o.err;
+    EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << o.err;
+    EXPECT_EQ(o.out, "");
+  };
+  expect_refused("--budget 1GiB --budgets 50%", "write --budgets alone");
+  expect_refused("--policy spill --policies adaptive", "write --policies alone");
+  expect_refused("--budget-schedule 1:1KiB", "--budget-schedule");
+  expect_refused("--config " + (folder / "schedule.ini"), "--budget-schedule");
+}
+
+TEST(Compare, TakesOneBudgetAndPolicyAsListsOfOne) {
+  const Outcome o = run_neap("compare mlp --steps 2 --json - --budget 100% --policy store-all");
+  ASSERT_EQ(o.status, 0) << o.err;
+  ASSERT_EQ(std::count(o.out.begin(), o.out.end(), '\n'), 1) << o.out;
+  const Json row = Json::parse(o.out);
+  EXPECT_EQ(row["asked_budget"], "100%");
+  EXPECT_EQ(row["policy"], "store-all");
+}
+
+// A config file that train reads, too.
+TEST(Compare, TakesBudgetAndPolicyOfAConfigFileUnlessThereAreLists) {
+  const ScratchFolder folder;
+  write_text(folder / "train.ini", "budget = 100%\npolicy = store-all\n");
+  const std::string call = "compare mlp --steps 2 --json - --config " + (folder / "train.ini");
+  const Outcome one = run_neap(call);
+  ASSERT_EQ(one.status, 0) << one.err;
+  ASSERT_EQ(std::count(one.out.begin(), one.out.end(), '\n'), 1) << one.out;
+  const Json row = Json::parse(one.out);
+  EXPECT_EQ(row["asked_budget"], "100%");
+  EXPECT_EQ(row["policy"], "store-all");
+  const Outcome other = run_neap(call + " --budgets min+50% --policies adaptive");
+  ASSERT_EQ(other.status, 0) << other.err;
+  ASSERT_EQ(std::count(other.out.begin(), other.out.end(), '\n'), 1) << other.out;
+  EXPECT_EQ(Json::parse(other.out)["asked_budget"], "min+50%");
+  EXPECT_EQ(Json::parse(other.out)["policy"], "adaptive");
+}
+
+TEST(Compare, SaysWhichBudgetsItRaised) {
+  const ScratchFolder folder;
+  const Outcome o =
+      run_neap("compare mlp --steps 2 --budgets 1KiB,100% --policies adaptive --json " + (folder / "rows.json"));
+  ASSERT_EQ(o.status, 0) << o.err;
+  EXPECT_NE(o.out.find("\n1KiB: below the minimum of "), std::string::npos) << o.out;
+  EXPECT_EQ(o.out.find("100%: below"), std::string::npos) << o.out;
+  std::istringstream in(read_file(folder / "rows.json"));
+  std::vector<Json> rows;
+  for (std::string line; std::getline(in, line);) rows.push_back(Json::parse(line));
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0]["asked_budget"], "1KiB");
+  EXPECT_TRUE(rows[0]["below_minimum"]);
+  EXPECT_GT(rows[0]["budget_bytes"].get<std::int64_t>(), 1024);
+  EXPECT_EQ(rows[1]["asked_budget"], "100%");
+  EXPECT_FALSE(rows[1]["below_minimum"]);
 }
 
 TEST(Compare, PrintsATableForPeople) {

@@ -29,6 +29,13 @@ struct CompareCommand {
   std::vector<ParetoPoint> points;  // of all that ran
 };
 
+// A budget as it was asked for, and what its runs get.
+struct Size {
+  std::string asked;
+  std::int64_t bytes = 0;
+  std::optional<std::int64_t> minimum = {};  // that is above what was asked for; none: it is what was asked for
+};
+
 // One policy's run at one budget.
 struct Entrant {
   std::string policy;                // its name in tables
@@ -61,10 +68,11 @@ TrainOptions without(TrainOptions o, const std::string& mechanism) {
 }
 
 // The same bytes for all policies: those of the adaptive one, and never below its minimum plus 5 %.
-std::int64_t bytes_of(const std::shared_ptr<const Model>& model, const TrainOptions& base, const std::string& budget) {
+Size size_of(const std::shared_ptr<const Model>& model, const TrainOptions& base, const std::string& budget) {
   const PlanReport asked = plan_training(model, with(base, "adaptive", budget));
-  if (asked.feasible) return asked.budget_bytes.value_or(asked.store_all_bytes);
-  return asked.min_budget_bytes + asked.min_budget_bytes / 20;
+  const std::int64_t minimum = asked.min_budget_bytes;
+  if (!asked.feasible) return {.asked = budget, .bytes = minimum + minimum / 20, .minimum = minimum};
+  return {.asked = budget, .bytes = asked.budget_bytes.value_or(asked.store_all_bytes)};
 }
 
 Entrant start(const std::shared_ptr<const Model>& model, const std::string& name, const TrainOptions& options) {
@@ -124,7 +132,7 @@ double ratio_to(const Entrant& base, const Entrant& e) {
   return median(std::move(ratios));
 }
 
-Json row_json(const Entrant& e, const CompareCommand& c, std::int64_t budget, const Entrant& base) {
+Json result_json(const Entrant& e, const CompareCommand& c, std::int64_t budget, const Entrant& base) {
   if (e.trainer) {
     Json out = to_json(e.trainer->summary());
     out["policy"] = e.policy;
@@ -140,8 +148,15 @@ Json row_json(const Entrant& e, const CompareCommand& c, std::int64_t budget, co
           {"feasible", false},  {"reason", e.why_not}};
 }
 
-void print_row(const Entrant& e, const std::string& budget, std::int64_t bytes, const Entrant& base) {
-  const std::string head = fmt::format("{:<8} {:>11}  {:<13}", budget, human_bytes(bytes), e.policy);
+Json row_json(const Entrant& e, const CompareCommand& c, const Size& size, const Entrant& base) {
+  Json out = result_json(e, c, size.bytes, base);
+  out["asked_budget"] = size.asked;
+  out["below_minimum"] = size.minimum.has_value();
+  return out;
+}
+
+void print_row(const Entrant& e, const Size& size, const Entrant& base) {
+  const std::string head = fmt::format("{:<8} {:>11}  {:<13}", size.asked, human_bytes(size.bytes), e.policy);
   if (!e.trainer) {
     write_stdout(fmt::format("{} does not fit\n", head));
     return;
@@ -152,23 +167,52 @@ void print_row(const Entrant& e, const std::string& budget, std::int64_t bytes, 
                            s.weights_hash == base.trainer->summary().weights_hash ? "same" : "OTHER"));
 }
 
-void compare_at(const std::shared_ptr<const Model>& model, CompareCommand& c, const std::string& budget,
-                std::int64_t bytes, JsonLines& json) {
+// Below the table, whose first column has what was asked for.
+void print_raised(const std::vector<Size>& sizes) {
+  for (const Size& s : sizes) {
+    if (!s.minimum) continue;
+    write_stdout(fmt::format("{}: below the minimum of {}, so min+5%\n", s.asked, human_bytes(*s.minimum)));
+  }
+}
+
+void compare_at(const std::shared_ptr<const Model>& model, CompareCommand& c, const Size& size, JsonLines& json) {
   const TrainOptions stored = without(with(c.flags.options, "store-all", ""), "bits");
   Entrant base{.policy = "store-all", .trainer = std::make_unique<Trainer>(model, stored), .why_not = {}};
-  std::vector<Entrant> entrants = start_all(model, c, std::to_string(bytes));
+  std::vector<Entrant> entrants = start_all(model, c, std::to_string(size.bytes));
   std::vector<Entrant*> racing = {&base};
   for (Entrant& e : entrants) {
     if (e.trainer) racing.push_back(&e);
   }
   race(racing, c.flags.options.steps);
   for (const Entrant& e : entrants) {
-    json.line(row_json(e, c, bytes, base));
-    if (!json.is_stdout()) print_row(e, budget, bytes, base);
+    json.line(row_json(e, c, size, base));
+    if (!json.is_stdout()) print_row(e, size, base);
     if (e.trainer) {
-      c.points.push_back({fmt::format("{} at {}", e.policy, budget), e.trainer->summary().peak_bytes, settled_ms(e)});
+      const std::string name = fmt::format("{} at {}", e.policy, size.asked);
+      c.points.push_back({name, e.trainer->summary().peak_bytes, settled_ms(e)});
     }
   }
+}
+
+// What train takes one of, and compare a list of. One alone is a list of one. Beside a list it is a slip, unless it
+// comes from a config file, which may be train's too: then the list counts.
+void take_one(const CLI::App& app, const std::string& flag, const std::string& list, std::vector<std::string>& out) {
+  const CLI::Option& one = *app.get_option(flag);
+  if (one.count() == 0) return;
+  const std::string& value = one.results().back();
+  if (app.count(list) == 0) {
+    out = {value};
+  } else if (app.count("--config") == 0) {
+    throw UserError(fmt::format("{0} {2} beside {1}: compare takes one list; write {1} alone", flag, list, value));
+  }
+}
+
+void take_what_is_of_train(CompareCommand& c) {
+  const CLI::App& app = *c.flags.app;
+  take_one(app, "--budget", "--budgets", c.budgets);
+  take_one(app, "--policy", "--policies", c.policies);
+  if (c.flags.options.budget_schedule.empty()) return;
+  throw UserError("--budget-schedule: compare holds each of --budgets for a whole run; leave the schedule out");
 }
 
 // A setting may be for some of the policies only; for none of them is a mistake.
@@ -185,20 +229,22 @@ void refuse_contradictions(const CompareCommand& c) {
 }
 
 int run(CompareCommand& c) {
+  take_what_is_of_train(c);
   c.flags.complete();
   refuse_contradictions(c);
   JsonLines json(c.json);
   if (!c.chart.empty()) const AtomicFile probe(c.chart);  // says now that it cannot be written
   const auto model = open_noted_model(c.flags.options.model);
   for (const std::string& policy : c.policies) make_policy(policy);  // UserError before anything is printed
-  std::vector<std::int64_t> bytes;
-  for (const std::string& budget : c.budgets) bytes.push_back(bytes_of(model, c.flags.options, budget));
+  std::vector<Size> sizes;
+  for (const std::string& budget : c.budgets) sizes.push_back(size_of(model, c.flags.options, budget));
   if (!json.is_stdout()) {
     write_stdout(fmt::format("{:<8} {:>11}  {:<13} {:>11} {:>9} {:>8} {:>10} {:>10}\n", "budget", "bytes", "policy",
                              "peak", "step ms", "store-all", "violations", "weights"));
   }
-  for (std::size_t i = 0; i < bytes.size(); ++i) compare_at(model, c, c.budgets[i], bytes[i], json);
+  for (const Size& size : sizes) compare_at(model, c, size, json);
   json.finish();
+  if (!json.is_stdout()) print_raised(sizes);
   if (!json.is_stdout() && c.points.size() > 1) write_stdout("\n" + pareto_text(c.points));
   if (!c.chart.empty()) write_file(c.chart, pareto_svg(c.points, "Memory against time: " + c.flags.options.model));
   return 0;

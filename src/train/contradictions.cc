@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <initializer_list>
 #include <string_view>
 
 #include "neap/error.h"
@@ -14,6 +16,9 @@ struct Asked {
   const GivenFlags& given;
 
   bool has(std::string_view flag) const { return given.contains(flag); }
+  bool has_any(std::initializer_list<std::string_view> flags) const {
+    return std::ranges::any_of(flags, [this](std::string_view flag) { return has(flag); });
+  }
   bool is_fixed_level() const { return o.policy == "bf16" || o.policy == "int8" || o.policy == "int4"; }
   bool rounds_nothing() const { return o.precision.tolerance == "exact" && !is_fixed_level(); }
   bool chooses_gears() const { return o.recurrent.gear == "adaptive"; }
@@ -37,6 +42,14 @@ constexpr Rule kRules[] = {
      "--eval-every: there is nothing to evaluate on; add --eval DATA or --validation SHARE"},
     {[](const Asked& a) { return a.has("save-learnt") && a.o.policy != "adaptive"; },
      "--save-learnt: --policy {policy} learns nothing; take --policy adaptive"},
+    {[](const Asked& a) { return !a.o.replay.empty() && !a.o.budget_schedule.empty(); },
+     "--replay has the budgets that were recorded; leave --budget-schedule out", true},
+    {[](const Asked& a) { return a.has("learnt") && a.o.policy != "adaptive"; },
+     "--learnt: --policy {policy} has learnt nothing and asks nobody who has; take --policy adaptive"},
+    {[](const Asked& a) {
+       return a.has_any({"reward", "reward-weights", "every"}) && a.o.policy != "adaptive";
+     },
+     "--reward, --reward-weights and --every are for the agent of --policy adaptive, and --policy {policy} has none"},
 
     // Rounding.
     {[](const Asked& a) { return a.is_fixed_level() && a.has("tolerance") && a.o.precision.tolerance == "exact"; },
@@ -51,6 +64,12 @@ constexpr Rule kRules[] = {
      "--quantize-recompute-inputs: nothing is rounded with --tolerance exact; give another --tolerance, too"},
     {[](const Asked& a) { return a.rounds_nothing() && a.has("precision-levels") && !a.has("tolerance"); },
      "--precision-levels: nothing is rounded without a --tolerance; give one, too"},
+    {[](const Asked& a) {
+       return a.rounds_nothing() && !a.has("tolerance") &&
+              a.has_any({"default-precision", "profiling-window", "profiling-granularity"});
+     },
+     "--default-precision, --profiling-window and --profiling-granularity: nothing is rounded without a --tolerance; "
+     "give one, too"},
     {[](const Asked& a) { return a.rounds_nothing() && (a.has("precision-table") || a.o.precision.choice == "table"); },
      "--precision-table and --precision-choice table: nothing is rounded with --tolerance exact; give another "
      "--tolerance, too"},

@@ -24,6 +24,12 @@ const Case kCases[] = {
     {"", [](TrainOptions& o) { o.validation = 0.1; }, {"eval-every"}},
     {"--save-learnt: --policy greedy", [](TrainOptions& o) { o.policy = "greedy"; }, {"save-learnt"}},
     {"", [](TrainOptions&) {}, {"save-learnt"}},
+    {"--learnt: --policy greedy", [](TrainOptions& o) { o.policy = "greedy"; }, {"learnt"}},
+    {"--reward, --reward-weights and --every", [](TrainOptions& o) { o.policy = "oracle"; }, {"every"}},
+    {"--reward, --reward-weights and --every", [](TrainOptions& o) { o.policy = "dtr"; }, {"reward-weights"}},
+    {"", [](TrainOptions&) {}, {"learnt", "reward", "reward-weights", "every"}},
+    {"--replay has the budgets", [](TrainOptions& o) { o.replay = "d.jsonl", o.budget_schedule = "5:min"; }},
+    {"", [](TrainOptions& o) { o.replay = "d.jsonl", o.budget = "min"; }},
 
     {"--policy int8 rounds", [](TrainOptions& o) { o.policy = "int8"; }, {"tolerance"}},
     {"", [](TrainOptions& o) { o.policy = "int8"; }},
@@ -35,6 +41,8 @@ const Case kCases[] = {
     {"", [](TrainOptions& o) { o.precision.flow_quantized = true, o.policy = "int8"; }},
     {"--quantize-recompute-inputs", [](TrainOptions& o) { o.precision.quantize_recompute_inputs = true; }},
     {"--precision-levels: nothing", [](TrainOptions&) {}, {"precision-levels"}},
+    {"--default-precision", [](TrainOptions&) {}, {"profiling-window"}},
+    {"", [](TrainOptions& o) { o.precision.tolerance = "default"; }, {"default-precision", "tolerance"}},
     {"", [](TrainOptions&) {}, {"precision-levels", "tolerance"}},  // a config file's, and an exact run to compare
     {"", [](TrainOptions&) {}, {"precision-choice"}},
     {"--precision-table and", [](TrainOptions& o) { o.precision.choice = "table"; }, {"precision-choice"}},
