@@ -77,6 +77,7 @@ std::string budget_text(std::int64_t bytes) { return bytes < 0 ? "no budget" : h
 }  // namespace
 
 void RunRecord::note(std::int64_t step, std::string kind, std::string text) {
+  ++changes_seen_;
   if (changes_.size() < kMostNotes)
     changes_.push_back({{"step", step}, {"kind", std::move(kind)}, {"what", std::move(text)}});
 }
@@ -115,6 +116,7 @@ void RunRecord::add(const Json& o) {
   if (is_true(o, "summary")) {
     summary_ = o;
   } else if (is_true(o, "eval")) {
+    ++evals_seen_;
     if (evals_.size() < kMostPoints) evals_.push_back(o);
   } else if (o.contains("step") && o["step"].is_number() && o.contains("loss")) {
     add_step(o);
@@ -171,9 +173,17 @@ Json RunRecord::to_json() const {
       {"stalled_ms", column(points, [](const RunPoint& p) { return finite(p.stalled_ms); })},
       {"recomputed_ms", column(points, [](const RunPoint& p) { return finite(p.recomputed_ms); })},
       {"plan", column(points, [](const RunPoint& p) { return p.plan; })}};
-  return {{"problem", problem()}, {"summary", summary_}, {"steps", steps_},
-          {"stride", stride_},    {"points", columns},   {"plans_seen", plans_seen_},
-          {"plans", plans_},      {"evals", evals_},     {"changes", changes_}};
+  return {{"problem", problem()},
+          {"summary", summary_},
+          {"steps", steps_},
+          {"stride", stride_},
+          {"points", columns},
+          {"plans_seen", plans_seen_},
+          {"plans", plans_},
+          {"evals", evals_},
+          {"evals_seen", evals_seen_},
+          {"changes", changes_},
+          {"changes_seen", changes_seen_}};
 }
 
 }  // namespace neap

@@ -56,7 +56,9 @@ class RunRecord {
   Json summary_;  // null: the run did not end
   std::int64_t budget_ = -2;
   std::int64_t steps_ = 0;
-  std::int64_t plans_seen_ = 0;
+  std::int64_t plans_seen_ = 0;  // like the next two: with those that had no room
+  std::int64_t evals_seen_ = 0;
+  std::int64_t changes_seen_ = 0;
   std::int64_t unreadable_ = 0;
   std::int64_t first_unreadable_ = 0;  // its line
 };

@@ -89,6 +89,24 @@ TEST(RunRecord, IsBoundedAndKeepsExtremes) {
   EXPECT_EQ(peak, 999);
 }
 
+// The page says how many it does not show.
+TEST(RunRecord, CountsPlansAndChangesThatHaveNoRoom) {
+  constexpr int kPlans = 700;
+  RunRecord run;
+  for (int i = 1; i <= kPlans; ++i) {
+    run.add({{"step", i}, {"loss", 2}, {"plan_id", i}, {"plan", {{"peak_bytes", i}}}});
+    run.add({{"eval", true}, {"step", i}, {"loss", 1}});
+  }
+  const Json j = run.to_json();
+  EXPECT_EQ(j["plans_seen"], kPlans);
+  EXPECT_LT(j["plans"].size(), 100U);
+  EXPECT_EQ(j["plans"].front()["id"], 1);
+  EXPECT_EQ(j["plans"].back()["id"], kPlans);
+  EXPECT_EQ(j["changes_seen"], kPlans - 1);
+  EXPECT_LT(j["changes"].size(), 600U);
+  EXPECT_EQ(j["evals_seen"], kPlans);
+}
+
 TEST(ReportPage, IsOneFileAndHoldsTheRunWhateverItsNamesAre) {
   RunRecord run;
   run.add(Json::parse(step_line(1)));

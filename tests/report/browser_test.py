@@ -5,6 +5,7 @@ keyboard and for screen readers; whole, unfinished and damaged runs.
 usage: tests/report/browser_test.py build/neap [--screenshot FILE.png]
 """
 import argparse
+import json
 import pathlib
 import shutil
 import subprocess
@@ -81,6 +82,17 @@ class Report(unittest.TestCase):
         """A page from a run's lines; returns what the program says."""
         (self.folder / f"{name}.jsonl").write_bytes(text)
         return subprocess.run([self.neap, "report", self.folder / f"{name}.jsonl"], check=False, capture_output=True, text=True)
+
+    def changed(self, name, change):
+        """The page of the run with its lines changed as `change` does it to the list of their objects."""
+        lines = [json.loads(line) for line in (self.folder / "run.jsonl").read_text().splitlines()]
+        change(lines)
+        self.assertEqual(self.make(name, "".join(json.dumps(line) + "\n" for line in lines).encode()).returncode, 0)
+        return self.open(f"{name}.html")
+
+    def text(self, selector):
+        """All the text of an element."""
+        return self.browser.value(f"document.querySelector({json.dumps(selector)}).textContent")
 
     def test_everything_is_shown_and_drawn(self):
         page = self.open("run.html")
@@ -172,6 +184,96 @@ class Report(unittest.TestCase):
         self.assertEqual(self.make("bare", bare).returncode, 0)
         self.open("bare.html")
         self.assertEqual(self.make("empty", b"").returncode, 2)
+
+    def test_what_is_damaged_takes_nothing_else_with_it(self):
+        everything = ["memory", "layers", "changes", "loss", "time", "regret", "spill", "summary"]
+        damages = {"layers": {"layers": [None]}, "memory": {"memory": {"at": [0], "kinds": {"a": 5}, "instructions": 1}}}
+        for section, damage in damages.items():
+            def put(lines, damage=damage):
+                for line in lines:
+                    if "plan" in line:
+                        line["plan"].update(damage)
+            page = self.changed(f"damaged-{section}", put)
+            self.assertEqual(self.sections(), everything)
+            broken = page.value("[...document.querySelectorAll('section .problem')].map(p => p.closest('section').id)")
+            self.assertEqual(broken, [section])
+            self.assertIn("could not be shown", self.text(f"#{section}"))
+
+            def keep(lines, put=put):
+                put(lines)
+                lines[-1]["median_step_ms"] = "soon"
+            self.changed(f"damaged-{section}-and-head", keep)
+            self.assertIn("loss", self.sections())
+
+    def test_nested_values_can_be_read(self):
+        def change(lines):
+            lines[-1]["recurrent"] = [{"layer": "lstm1", "gear": "hybrid:8"}]
+            lines[-1]["tuning"] = {"trials": 3, "rejected": ["winograd", "fuse"],
+                                   "subgraphs": [{"subgraph": "a..b", "strategy": "fuse"}]}
+            lines[-1]["loops"] = [{"call": "conv1", "factors": ["1", "2"], "ms": [0.25, 0]}]
+        self.changed("nested", change)
+        text = self.text("#summary")
+        self.assertNotIn("[object", text)
+        for words in ("hybrid:8", "winograd, fuse", "a..b", "0.25, 0"):
+            self.assertIn(words, text)
+
+    def test_the_plan_that_ran_last_is_not_always_the_newest(self):
+        def change(lines):
+            steps = [line for line in lines if "loss_hex" in line]
+            steps[-1]["plan_id"] = 1
+        self.changed("back", change)
+        self.assertIn("The plan that ran last: plan 1,", self.text("#layers"))
+        self.assertEqual(self.browser.value("document.getElementById('which-plan').value"), "0")
+
+        def forget(lines):
+            change(lines)
+            del lines[0]["plan"]
+        self.changed("forgotten", forget)
+        self.assertIn("the one that ran last is not among them", self.text("#layers"))
+
+    def test_says_how_much_is_left_out(self):
+        def change(lines):
+            first = next(line for line in lines if "plan" in line)
+            first["plan"]["layers"] = []
+            steps = [dict(first, step=i, plan_id=i, note="n") for i in range(1, 601)]
+            lines[:-1] = steps + [{"eval": True, "step": i, "loss": 1.0} for i in range(3000)]
+        self.changed("many", change)
+        self.assertIn("552 of the run's 600 plans are left out", self.text("#memory"))
+        self.assertIn("699 later changes are left out", self.text("#changes"))
+        self.assertIn("952 later evaluations are left out", self.text("#loss"))
+
+    def test_says_what_the_run_was_not_asked_for(self):
+        def change(lines):
+            lines[-1].pop("advice", None)
+            lines[-1].pop("oracle_step_ms", None)
+        self.changed("unasked", change)
+        for section in ("#layers", "#regret"):
+            self.assertIn("neap train --report", self.text(section))
+        self.open("run.html")
+        self.assertNotIn("neap train --report", self.text("#layers") + self.text("#regret"))
+
+    def test_bits_depend_on_what_is_rounded(self):
+        self.open("run.html")
+        self.assertIn("the bits of the result do not", self.text("#changes"))
+
+        def change(lines):
+            lines[-1]["policy"] = "int8"
+        self.changed("rounded", change)
+        self.assertNotIn("do not", self.text("#changes > p"))
+
+    def test_nothing_was_predicted_and_why(self):
+        def untimed(lines):
+            for line in lines:
+                line.pop("predicted_ms", None)
+        self.changed("untimed", untimed)
+        self.assertIn("ended before its calls were timed", self.text("#time"))
+
+        def fits(lines):
+            untimed(lines)
+            for line in lines:
+                line["budget_bytes"] = None
+        self.changed("fits", fits)
+        self.assertIn("since everything fits", self.text("#time"))
 
     def test_names_are_text(self):
         evil = b'{"step":1,"loss":1}\n{"summary":true,"model":"</script><img src=x onerror=document.title=1>","policy":"p"}\n'

@@ -61,6 +61,18 @@
     return out;
   };
 
+  // Records come from files, and files may be damaged: what cannot be shown takes nothing else with it.
+  const attempt = (place, show) => {
+    const drawn = charts.length;
+    try {
+      show();
+    } catch (error) {
+      charts.length = drawn;
+      place().append(element('p', { class: 'problem' }, `This could not be shown, since the record of the run is damaged here (${error.message}).`));
+    }
+  };
+  const part = (id, title, show) => attempt(() => document.getElementById(id) || section(id, title), show);
+
   // A chart with what it shows as a sentence, and its table. `config` is asked again when colours change.
   const chart = (parent, { label, height, config, tables }) => {
     const canvas = element('canvas', { role: 'img', 'aria-label': label });
@@ -127,6 +139,16 @@
     return table(caption + every, [['step', true], ...columns.map(([name]) => [name, true])], rows);
   };
 
+  // Plans come back when a shape or a budget does, so the newest one is not always the one that ran last.
+  const ranLast = plans => plans.filter(p => p.id === last(points.plan)).pop();
+  const storeAllBytes = () => summary.store_all_bytes ?? (run.plans.length ? last(run.plans).plan.store_all_bytes : undefined);
+  const isRounding = () => (Array.isArray(summary.stored) && summary.stored.length > 0) || ['bf16', 'int8', 'int4'].includes(summary.policy) ||
+    run.plans.some(p => Array.isArray(p.plan.layers) && p.plan.layers.some(l => l && l.precision && l.precision !== 'f32'));
+  // What only the run itself can reckon, at its end, when it was asked to.
+  const howToAsk = () => run.summary
+    ? 'The run was not asked for it: neap train --report FILE.html reckons it when the run ends.'
+    : 'It is reckoned when a run with --report ends, and the end of this one is missing.';
+
   // ---- The head of the page ----
 
   const describeHead = () => {
@@ -174,18 +196,20 @@
     }
     const here = section('memory', 'Memory over the step',
       'What lies in the arena from the first instruction of a step to the last, by kind, against the budget.');
-    let chosen = plans[plans.length - 1];
+    let chosen = ranLast(plans) || last(plans);
+    const leftOut = run.plans_seen - run.plans.length;
+    if (leftOut > 0) here.append(element('p', {}, `${leftOut} of the run's ${run.plans_seen} plans are left out: the page holds the first and the last ones.`));
     const body = element('div');
     if (plans.length > 1) {
       const select = element('select', { id: 'which-plan' }, ...plans.map((p, i) =>
         element('option', { value: String(i) }, `Plan ${p.id}, from step ${p.step}${p.length ? `, length ${p.length}` : ''}`)));
-      select.value = String(plans.length - 1);
-      select.addEventListener('change', () => { chosen = plans[Number(select.value)]; charts.splice(charts.indexOf(drawer), 1); show(); });
+      select.value = String(plans.indexOf(chosen));
+      select.addEventListener('change', () => { chosen = plans[Number(select.value)]; show(); });
       here.append(element('div', { class: 'row' }, element('label', { for: 'which-plan' }, 'Plan'), select));
     }
     here.append(body);
     let drawer = null;
-    const show = () => {
+    const draw = () => {
       const { memory, budget_bytes: budget, peak_bytes: peak } = chosen.plan;
       const names = Object.keys(memory.kinds);
       const totals = memory.at.map((_, i) => names.reduce((sum, n) => sum + memory.kinds[n][i], 0));
@@ -227,17 +251,28 @@
         tables: table('By kind, at the fullest moment and at most', [['kind', false], ['at the peak', true], ['at most', true], ['share of the peak', true]], rows) });
       drawer = charts[charts.length - 1];
     };
+    const show = () => {
+      if (drawer) charts.splice(charts.indexOf(drawer), 1);
+      drawer = null;
+      body.replaceChildren();
+      attempt(() => body, draw);
+    };
     show();
   };
 
   // ---- Layers ----
 
   const describeLayers = () => {
-    const plan = run.plans.length ? last(run.plans).plan : null;
+    const known = ranLast(run.plans);
+    const shown = known || (run.plans.length ? last(run.plans) : null);
+    const plan = shown ? shown.plan : null;
     if (!plan || !Array.isArray(plan.layers)) return;
     const here = section('layers', 'What happens to each layer',
-      'The plan that ran last. Freed is what storing everything would keep in the arena beyond this; the price is time a step.');
+      `${known ? 'The plan that ran last' : 'The newest plan that the page holds; the one that ran last is not among them'}: plan ${shown.id}, first used at step ${shown.step}${shown.length ? ` for length ${shown.length}` : ''}. Freed is what storing everything would keep in the arena beyond this; the price is time a step.`);
     for (const text of Array.isArray(summary.advice) ? summary.advice : []) here.append(element('p', {}, String(text)));
+    if (last(points.budget_bytes) !== null && !('advice' in summary)) {
+      here.append(element('p', { id: 'no-advice' }, `What more bytes would bring, and which sizes would fit, is not known. ${howToAsk()}`));
+    }
     const layers = plan.layers;
     const freed = layers.reduce((sum, l) => sum + (l.freed_bytes || 0), 0);
     const added = layers.reduce((sum, l) => sum + (l.added_ms || 0), 0);
@@ -264,7 +299,9 @@
   // ---- Over the run ----
 
   const describeChanges = () => {
-    const here = section('changes', 'Changes over time', 'Budgets and plans may change between two steps; the bits of the result do not.');
+    const here = section('changes', 'Changes over time', isRounding()
+      ? 'Budgets and plans may change between two steps. This run may store tensors in fewer bits: which ones depends on budgets and plans, and the bits of the result with it.'
+      : 'Budgets and plans may change between two steps; with everything stored exactly and the default --numerics fixed, the bits of the result do not.');
     const budgets = points.budget_bytes.filter(b => b !== null);
     const label = `Peak and budget by step: the peak is at most ${bytes(most(points.peak_bytes))}${budgets.length ? `, the budget lies between ${bytes(Math.min(...budgets))} and ${bytes(most(budgets))}` : ', without a budget'}.`;
     chart(here, { label, height: 260, config: () => {
@@ -275,6 +312,8 @@
     if (run.changes.length) {
       here.append(table('What changed, and when', [['step', true], ['what', false], ['how', false]],
         run.changes.map(c => [String(c.step), c.kind, c.what])));
+      const leftOut = run.changes_seen - run.changes.length;
+      if (leftOut > 0) here.append(element('p', {}, `${leftOut} later changes are left out: the page holds the first ${run.changes.length}.`));
     } else {
       here.append(element('p', {}, 'One plan and one budget for the whole run.'));
     }
@@ -296,6 +335,8 @@
       here.append(table('Evaluations', [['step', true], ['loss', true], ['accuracy', true], ['samples', true]],
         evals.map(e => [String(e.step), figure4(e.loss), typeof e.accuracy === 'number' ? `${(100 * e.accuracy).toFixed(2)} %` : '–', String(e.samples)])));
     }
+    const leftOut = run.evals_seen - run.evals.length;
+    if (leftOut > 0) here.append(element('p', {}, `${leftOut} later evaluations are left out.`));
   };
 
   // Each plan's prediction beside what its steps took. A plan's first step pays for cold memory.
@@ -310,13 +351,20 @@
     return [...out].map(([plan, p]) => ({ plan, first: p.first, steps: p.measured.length, measured: median(p.measured), predicted: median(p.predicted) }));
   };
 
+  const whyNothingIsPredicted = () => {
+    const all = storeAllBytes();
+    const budgets = points.budget_bytes.filter(b => b !== null);
+    if (all > 0 && budgets.some(b => b < all)) return '; nothing was predicted, since the run ended before its calls were timed';
+    return !budgets.length || all > 0 ? '; nothing was predicted, since everything fits' : '; nothing was predicted';
+  };
+
   const describeTime = () => {
     const here = section('time', 'Step time: simulator against measurement',
       'The simulator predicts a step from the measured time of each call; the line beside it is what the steps took.');
     const plans = byPlan();
     const judged = plans.filter(p => p.predicted !== null && p.measured !== null);
     const error = p => p.predicted / p.measured - 1;
-    const label = `Step time: ${milliseconds(median(points.step_ms))} in the middle${judged.length ? `; the simulator is ${percent(Math.abs(error(last(judged))))} ${error(last(judged)) < 0 ? 'below' : 'above'} the measurement for the last plan` : '; nothing was predicted, since everything fits'}.`;
+    const label = `Step time: ${milliseconds(median(points.step_ms))} in the middle${judged.length ? `; the simulator is ${percent(Math.abs(error(last(judged))))} ${error(last(judged)) < 0 ? 'below' : 'above'} the measurement for the last plan` : whyNothingIsPredicted()}.`;
     here.append(element('p', {}, label));
     // One step that waited for a plan or for another program would flatten all others.
     const slowest = most(points.step_ms);
@@ -345,7 +393,9 @@
       ? `The exact plan for the last budget would take ${milliseconds(oracle)} a step, the plan that ran last takes ${milliseconds(ran)}; both by the simulator, with the times measured in this run. Regret: ${percent(ran / oracle - 1)}.`
       : summary.store_all_bytes && summary.peak_bytes >= summary.store_all_bytes
         ? 'Everything is stored: there is nothing to regret.'
-        : 'Not known for this run: it is reckoned at the end of a run with --report, where a budget below store-all was set and times were measured.';
+        : 'advice' in summary
+          ? 'Not known for this run: a budget below store-all has to be set, and the run has to last until its calls are timed.'
+          : `Not known. ${howToAsk()}`;
     section('regret', 'Regret against the oracle', text);
   };
 
@@ -368,12 +418,42 @@
     }, tables: stepTable('Spill traffic', [['spilled', i => bytes(points.spilled_bytes[i])], ['waited', i => milliseconds(points.stalled_ms[i])]]) });
   };
 
+  // Objects and lists of them become tables of their own; what lies deeper than that stays JSON.
+  const isNested = value => value !== null && typeof value === 'object' && !(Array.isArray(value) && value.every(v => v === null || typeof v !== 'object'));
+  const plain = value => value === null || value === undefined ? '–'
+    : isNested(value) ? JSON.stringify(value)
+    : Array.isArray(value) ? value.map(plain).join(', ') || 'none'
+    : typeof value === 'number' ? String(Number(value.toPrecision(6))) : String(value);
+  const listTable = (name, list) => {
+    const kMostRows = 200;
+    const rows = list.slice(0, kMostRows).map(row => isNested(row) && !Array.isArray(row) ? row : { value: row });
+    const columns = [...new Set(rows.flatMap(row => Object.keys(row)))];
+    const caption = list.length > kMostRows ? `${name}: the first ${kMostRows} of ${list.length}` : name;
+    return table(caption, columns.map(c => [c, rows.every(row => typeof row[c] === 'number')]), rows.map(row => columns.map(c => plain(row[c]))));
+  };
+  const nestedTables = (name, value) => {
+    if (Array.isArray(value)) return [listTable(name, value)];
+    const fields = Object.keys(value);
+    const flat = fields.filter(key => !isNested(value[key]));
+    const own = flat.length ? [table(name, [['field', false], ['value', true]], flat.map(key => [key, plain(value[key])]))] : [];
+    return own.concat(...fields.filter(key => isNested(value[key])).map(key => nestedTables(`${name}: ${key}`, value[key])));
+  };
+  const meanings = {
+    recurrent: 'recurrent: the gear of each recurrent layer', stored: 'stored: tensors that may be kept in fewer bits',
+    tuning: 'tuning: what was tried, and the strategy of each subgraph', loops: 'loops: how the loops of calls are cut' };
+
   const describeAll = () => {
     const names = Object.keys(summary).filter(key => key !== 'summary' && key !== 'advice');
     if (!names.length) return;
     const here = section('summary', 'Everything the run says of itself');
+    const flat = names.filter(key => !isNested(summary[key]));
     here.append(element('details', {}, element('summary', {}, 'Show as a table'),
-      table('The summary, as in --json', [['field', false], ['value', true]], names.map(key => [key, String(summary[key])]))));
+      table('The summary, as in --json', [['field', false], ['value', true]],
+        flat.map(key => [key, typeof summary[key] === 'number' ? String(summary[key]) : plain(summary[key])]))));
+    for (const key of names.filter(name => isNested(summary[name]))) {
+      const title = Object.hasOwn(meanings, key) ? meanings[key] : key;
+      here.append(element('details', {}, element('summary', {}, title), ...nestedTables(key, summary[key])));
+    }
   };
 
   // ---- Light and dark: the system's choice until the reader makes one ----
@@ -394,16 +474,16 @@
   prefersDark.addEventListener('change', applyTheme);
 
   applyTheme();
-  describeHead();
+  part('head', 'The run in figures', describeHead);
   if (points.step.length) {
-    describeMemory();
-    describeLayers();
-    describeChanges();
-    describeLoss();
-    describeTime();
-    describeRegret();
-    describeSpill();
+    part('memory', 'Memory over the step', describeMemory);
+    part('layers', 'What happens to each layer', describeLayers);
+    part('changes', 'Changes over time', describeChanges);
+    part('loss', 'Loss', describeLoss);
+    part('time', 'Step time', describeTime);
+    part('regret', 'Regret against the oracle', describeRegret);
+    part('spill', 'Spill traffic', describeSpill);
   }
-  describeAll();
+  part('summary', 'Everything the run says of itself', describeAll);
   document.documentElement.dataset.ready = 'true';
 })();
