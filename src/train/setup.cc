@@ -46,7 +46,7 @@ constexpr CodecCosts kGuessedGpuCodec = {.encode = {0, 0.002, 0.002, 0.002, 0.00
 
 void guess_times(const Graph& graph, DeviceKind device, Costs& costs) {
   const bool is_gpu = device == DeviceKind::kCuda;
-  const double flops_per_ms = is_gpu ? 3e11 : 1e8;
+  const double flops_per_ms = is_gpu ? 3e11 : 2.5e8;
   costs.bytes_per_ms = is_gpu ? 3e9 : 1e7;
   costs.codec = is_gpu ? kGuessedGpuCodec : kGuessedCodec;
   costs.ms.clear();
