@@ -1,10 +1,8 @@
 // A built-in model with its parameters, as a Model.
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cmath>
-
 #include "neap/error.h"
+#include "parameters.h"
 #include "registry.h"
 
 namespace neap {
@@ -17,41 +15,13 @@ const ModelInfo& find_info(std::string_view name) {
   throw UserError(fmt::format("there is no model '{}'; built in are {}", name, known));
 }
 
-void set_parameter(ModelContext& c, const ModelInfo& info, std::string_view part) {
-  const std::size_t equals = part.find('=');
-  const std::string key(part.substr(0, equals));
-  const auto at = c.parameters.find(key);
-  if (at == c.parameters.end()) {
-    std::string known;
-    for (const ModelParameter& p : info.parameters) known += fmt::format("{}{}", known.empty() ? "" : ", ", p.name);
-    throw UserError(
-        fmt::format("model '{}' has no parameter '{}'; it has {}", info.name, key, known.empty() ? "none" : known));
-  }
-  const std::string_view text = equals == std::string_view::npos ? std::string_view() : part.substr(equals + 1);
-  double value = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_number = status == std::errc() && end == text.data() + text.size() && std::isfinite(value);
-  if (!is_number || value < 0 || value > 1e9) {
-    throw UserError(fmt::format("model '{}': '{}' is not a value for '{}'", info.name, text, key));
-  }
-  at->second = value;
-}
-
-void read_parameters(ModelContext& c, const ModelInfo& info, std::string_view text) {
-  for (const ModelParameter& p : info.parameters) c.parameters[std::string(p.name)] = p.value;
-  while (!text.empty()) {
-    const std::size_t comma = text.find(',');
-    set_parameter(c, info, text.substr(0, comma));
-    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
-  }
-}
-
 class BuiltinModel final : public Model {
  public:
   explicit BuiltinModel(std::string_view text) : name_(text), info_(find_info(text.substr(0, text.find(':')))) {
     context_ = {.length = info_.length, .image = info_.image, .channels = info_.channels, .classes = info_.classes};
     const std::size_t colon = text.find(':');
-    read_parameters(context_, info_, colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1));
+    context_.parameters =
+        read_parameters(info_, colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1));
     const auto vocab = context_.parameters.find("vocab");
     if (vocab != context_.parameters.end()) context_.classes = static_cast<std::int64_t>(vocab->second);
   }

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "neap/layers.h"
 #include "registry.h"
 
@@ -8,8 +10,9 @@ void build(Builder& g, const ModelContext& c) {
   const Value image = image_input(g, c);
   const Value label = label_input(g);
   Value x = g("reshape", {image}, {{"shape", Shape{Dim::symbol("batch"), c.image * c.image * c.channels}}}, "flat");
-  x = g("relu", {linear(g, "fc1", x, static_cast<std::int64_t>(c.parameters.at("hidden")))});
-  x = g("relu", {linear(g, "fc2", x, static_cast<std::int64_t>(c.parameters.at("hidden")) / 2)});
+  const auto hidden = static_cast<std::int64_t>(c.parameters.at("hidden"));
+  x = g("relu", {linear(g, "fc1", x, hidden)});
+  x = g("relu", {linear(g, "fc2", x, std::max<std::int64_t>(hidden / 2, 1))});
   finish(g, linear(g, "fc3", x, c.classes), label);
 }
 

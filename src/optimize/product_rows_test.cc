@@ -48,6 +48,15 @@ TEST(ProductRows, LeaveWhatFitsIntoOneChunk) {
   EXPECT_EQ(print(with_product_rows(before)), print(before));
 }
 
+// A layer without outputs, as a file may have it.
+TEST(ProductRows, LeaveRowsWithoutElements) {
+  Builder g;
+  const Value x = g.parameter("x", {512, 32}, Init::normal(1));
+  const Value h = g("relu", {linear(g, "fc1", x, 0, {.init_std = 0.1})});
+  const Graph before = with_gradients(g, linear(g, "fc2", h, 8, {.init_std = 0.1}));
+  EXPECT_EQ(print(with_product_rows(before)), print(before));
+}
+
 TEST(ProductRows, StayInTheirPieces) {
   const Graph before = step_of(9, 173, "gelu");
   EXPECT_EQ(print(with_product_rows(before, Where(before.nodes.size(), -1))), print(before));

@@ -242,6 +242,7 @@ class RowNodeMaker {
     std::int64_t widest = 1, positions = 1;
     for (std::size_t i = program_.inputs.size(); i < values.size(); ++i) {
       const TensorType& type = *values[i];
+      if (type.elements() == 0) return false;  // no rows, or rows of nothing
       if (type.dtype == DType::kBits && type.elements() / rows % 8 != 0) return false;
       widest = std::max(widest, type.bytes() / rows);
       if (type.shape.rank() > axes_) positions = std::max(positions, type.elements() / rows / type.shape.size(-1));
