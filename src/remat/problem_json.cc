@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "core/file.h"
+#include "core/json_depth.h"
 #include "neap/error.h"
 
 namespace neap::remat {
@@ -50,6 +51,8 @@ class Reader {
   [[noreturn]] void fail(const std::string& what) const { throw UserError(fmt::format("{}: {}", file_, what)); }
 
   Json parse(std::string_view text) const {
+    if (is_nested_deeply(text))
+      fail(fmt::format("it is nested over {} levels deep, and no problem is", kMostJsonLevels));
     try {
       return Json::parse(text);
     } catch (const Json::parse_error& e) {

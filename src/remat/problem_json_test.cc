@@ -55,8 +55,11 @@ TEST(ProblemJson, RefusesWhatIsNoProblem) {
   expect_refused("[1, 2", "no JSON");
   expect_refused("[]", "no JSON object");
   expect_refused("null", "no JSON object");
-  expect_refused(std::string(1'000'000, '['), "no JSON");
-  expect_refused("{\"budget\": " + std::string(200'000, '[') + std::string(200'000, ']') + "}", "no number");
+  expect_refused(std::string(1'000'000, '['), "nested");
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  expect_refused("{\"budget\": " + deep + "}", "nested over 100 levels");
+  expect_refused(replaced("\"ignored\"", deep), "nested");
+  expect_refused(replaced("\"keep\"", "\"k\": " + deep + ", \"keep\""), "nested");
   expect_refused("\xff\xfe", "no JSON");
   expect_refused(replaced("\"budget\": 100, ", ""), "no 'budget'");
   expect_refused(replaced("100", "NaN"), "no JSON");

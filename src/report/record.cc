@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/bytes.h"
+#include "core/json_depth.h"
 #include "neap/error.h"
 
 namespace neap {
@@ -134,6 +135,7 @@ void RunRecord::add_lines(std::string_view text, const std::string& name) {
     ++number;
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     try {
+      if (is_nested_deeply(line)) throw UserError("it is nested too deeply");
       add(Json::parse(line));
     } catch (const std::exception&) {
       if (unreadable_++ == 0) first_unreadable_ = number;

@@ -53,6 +53,19 @@ TEST(RunRecord, ShowsWhatCanBeReadOfADamagedRun) {
   EXPECT_NE(problem.find("did not end"), std::string::npos) << problem;
 }
 
+TEST(RunRecord, LeavesOutLinesThatAreNestedTooDeeply) {
+  const std::string deep = R"(,"x":)" + std::string(100'000, '[') + std::string(100'000, ']');
+  RunRecord run;
+  run.add_lines(step_line(1) + "{\"summary\":true" + deep + "}\n" + step_line(2, 1, R"(,"plan":{"a":0)" + deep + "}") +
+                    "{\"eval\":true" + deep + "}\n" + step_line(3),
+                "run.jsonl");
+  const Json j = run.to_json();
+  EXPECT_EQ(j["points"]["step"], Json::array({1, 3}));
+  EXPECT_TRUE(j["summary"].is_null());
+  const std::string problem = j["problem"];
+  EXPECT_NE(problem.find("3 of the run's lines could not be read (the first is line 2)"), std::string::npos) << problem;
+}
+
 TEST(RunRecord, FieldsOfAnotherTypeCountAsUnknown) {
   RunRecord run;
   run.add_lines(R"({"step":1,"loss":null,"step_ms":"fast","peak_bytes":1e300,"budget_bytes":[],"plan":7,"note":1})",
