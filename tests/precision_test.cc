@@ -69,6 +69,21 @@ TEST(Precision, AdaptiveLevelsStayWithinTheTargetAndTheBudget) {
   EXPECT_LE(tight["peak_bytes"], tight["budget_bytes"]);
 }
 
+// Levels are chosen, and the budget has room for all of what they are of: nothing is rounded, and nothing else is said.
+TEST(Precision, APlanThatEncodesNothingIsReportedAsExact) {
+  const std::vector<Json> lines = trained("--steps 6 --tolerance default --budget 100%");
+  const Json& s = lines.back();
+  for (std::size_t i = 0; i + 1 < lines.size(); ++i) EXPECT_EQ(lines[i]["encoded_bytes"], 0);
+  EXPECT_EQ(s["weights_hash"], summary("--steps 6")["weights_hash"]);
+  EXPECT_EQ(s["encoding_error"], 0.0);
+  EXPECT_FALSE(s["stored"].empty());
+  for (const Json& t : s["stored"]) {
+    EXPECT_EQ(t["level"], "fp32") << t;
+    EXPECT_EQ(t["error"], 0.0) << t;
+    EXPECT_GT(t["entropy"], 0.0) << "it is profiled all the same";
+  }
+}
+
 // Encoded tensors are what is spilled: a quarter of the bytes, and the group's scales.
 TEST(Precision, WhatIsSpilledIsEncoded) {
   const auto bytes = [](const std::string& flags) {

@@ -1,6 +1,8 @@
 // `neap profile` as a user calls it: layers, then the tree of subgraphs.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "tests/json_lines.h"
 #include "tests/program.h"
 
@@ -46,6 +48,18 @@ TEST(ProfileProgram, PrintsTheTreeOfSubgraphs) {
   }
   EXPECT_EQ(nodes, pieces[0]["nodes"]);  // leaves cover the whole, once
   EXPECT_NEAR(ms, pieces[0]["ms"], 1e-6);
+}
+
+TEST(ProfileProgram, SaysHowManyBytesOfParametersALayerReads) {
+  const Outcome o = run_neap("profile mlp --batch 8 --steps 2 --json -");
+  ASSERT_EQ(o.status, 0) << o.err;
+  std::map<std::string, std::int64_t> bytes;
+  for (const Json& line : lines_of(o.out)) {
+    if (line.contains("traffic_bytes")) bytes[line["name"]] = line["parameter_bytes"];
+  }
+  EXPECT_EQ(bytes["fc1"], (784 * 256 + 256) * 4);
+  EXPECT_EQ(bytes["relu"], 0);
+  EXPECT_EQ(bytes["optimizer"], 0) << "what it reads is not the layer's own";
 }
 
 TEST(ProfileProgram, SaysWhyPiecesWereSplit) {

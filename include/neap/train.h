@@ -148,7 +148,7 @@ struct StepReport {
   double overlap_ms = 0;
   std::string note;                       // what people should know; mostly empty
   double recomputed_ms = 0;               // of predicted_ms: for what is computed again
-  double predicted_ms = 0;                // simulated_ms at the pace of the last steps, before the step ran
+  double predicted_ms = 0;                // simulated_ms at the pace of the last steps, before the step ran; 0: none
   double simulated_ms = 0;                // by the simulator alone, from the calls' times; 0: it has no measured times
   std::int64_t simulated_peak_bytes = 0;  // the same
   std::int64_t plan = 0;                  // the number of the plan that ran; 1 is the run's first
@@ -164,7 +164,7 @@ struct EvalReport {
   std::int64_t samples = 0;
 };
 
-// A saved tensor that may be stored in fewer bits.
+// A saved tensor that may be stored in fewer bits; "fp32" where the plan does not.
 struct StoredTensorReport {
   std::string name;
   std::string layer;
@@ -198,16 +198,17 @@ struct Summary {
   std::string device;
   std::string policy;
   std::int64_t steps = 0;
-  std::int64_t batch = 0;  // of the last step
-  std::int64_t parts = 1;  // that a batch is computed in
-  std::int64_t split = 1;  // that each of them is cut into within a step
-  std::optional<std::int64_t> budget_bytes;
-  std::int64_t peak_bytes = 0;
+  std::int64_t batch = 0;                            // of the last step
+  std::int64_t parts = 1;                            // that a batch is computed in
+  std::int64_t split = 1;                            // that each of them is cut into within a step
+  std::optional<std::int64_t> budget_bytes;          // of the last step
+  std::optional<std::int64_t> largest_budget_bytes;  // that a step had; none: some step had no budget
+  std::int64_t peak_bytes = 0;                       // of all steps; before the first of the plan that waits for it
   std::int64_t store_all_bytes = 0;
   std::int64_t state_bytes = 0;
   std::int64_t min_budget_bytes = 0;
   std::int64_t violations = 0;
-  double median_step_ms = 0;
+  double median_step_ms = 0;     // 0: this run has not made a step
   double predicted_step_ms = 0;  // of the last step, by the simulator; 0: no times were measured
   // Of the last step, as in its report.
   double link_busy_ms = 0;
@@ -224,12 +225,13 @@ struct Summary {
   // Activations kept when backward begins: by the last plan, and when everything is stored exactly.
   std::int64_t saved_bytes = 0;
   std::int64_t exact_saved_bytes = 0;
-  double encoding_error = 0;    // gradient variance that storing in fewer bits adds, relative to the minibatch's own
-  std::int64_t kept_exact = 0;  // tensors whose level could not hold their values, counted as it happened
-  std::vector<StoredTensorReport> stored;  // empty: everything is stored exactly
+  // Gradient variance that storing in fewer bits adds, relative to the minibatch's own: by the plan that ran last.
+  double encoding_error = 0;
+  std::int64_t kept_exact = 0;             // tensors whose level could not hold their values, counted as it happened
+  std::vector<StoredTensorReport> stored;  // by the plan that ran last; empty: no tensor may have fewer bits
   std::string numerics_id;
   std::int64_t context_bytes = 0;
-  float loss_last = 0;
+  float loss_last = 0;  // without a step of this run (median_step_ms 0) of no meaning
   std::string weights_hash;
   std::vector<RecurrentReport> recurrent;  // a row a layer and direction
   TuningReport tuning;
@@ -242,10 +244,10 @@ struct LayerReport {
   double backward_ms = 0;
   double update_ms = 0;
   double gflop = 0;
-  std::int64_t traffic_bytes = 0;  // read and written, counted
-  std::int64_t saved_bytes = 0;    // kept for backward
-  std::int64_t parameter_bytes = 0;
-  std::string bound;  // "compute" or "memory"
+  std::int64_t traffic_bytes = 0;    // read and written, counted
+  std::int64_t saved_bytes = 0;      // kept for backward
+  std::int64_t parameter_bytes = 0;  // that forward reads; shared ones count in each layer
+  std::string bound;                 // "compute" or "memory"
 };
 
 // What one call ran on a GPU, in one step.

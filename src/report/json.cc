@@ -14,6 +14,8 @@ Json optional_bytes(const std::optional<std::int64_t>& bytes) { return bytes ? J
 // JSON has no NaN and no infinity.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 Json number(const std::optional<double>& value) { return value ? number(*value) : Json(nullptr); }
+// A time of 0 stands for one that is not known.
+Json known_ms(double ms) { return ms > 0 ? number(ms) : Json(nullptr); }
 
 // Bytes by kind over the step. Of a long step the fullest instruction of every few.
 Json memory_json(const PlanReport& r) {
@@ -59,7 +61,7 @@ Json to_json(const StepReport& r) {
               {"overlap_ms", r.overlap_ms},
               {"compute_ms", r.compute_ms},
               {"recomputed_ms", r.recomputed_ms},
-              {"predicted_ms", r.predicted_ms},
+              {"predicted_ms", known_ms(r.predicted_ms)},
               {"simulated_ms", r.simulated_ms},
               {"simulated_peak_bytes", r.simulated_peak_bytes},
               {"plan_id", r.plan},
@@ -115,6 +117,7 @@ Json to_json(const TuningReport& r) {
 Json to_json(const Summary& s) {
   Json recurrent = Json::array();
   for (const RecurrentReport& r : s.recurrent) recurrent.push_back(to_json(r));
+  const bool has_run = s.median_step_ms > 0;
   Json stored = Json::array();
   for (const StoredTensorReport& t : s.stored) {
     stored.push_back({{"name", t.name},
@@ -136,12 +139,13 @@ Json to_json(const Summary& s) {
           {"accumulate", s.parts},
           {"split", s.split},
           {"budget_bytes", optional_bytes(s.budget_bytes)},
+          {"largest_budget_bytes", optional_bytes(s.largest_budget_bytes)},
           {"peak_bytes", s.peak_bytes},
           {"store_all_bytes", s.store_all_bytes},
           {"state_bytes", s.state_bytes},
           {"min_budget_bytes", s.min_budget_bytes},
           {"violations", s.violations},
-          {"median_step_ms", s.median_step_ms},
+          {"median_step_ms", known_ms(s.median_step_ms)},
           {"predicted_step_ms", s.predicted_step_ms},
           {"link_busy_ms", s.link_busy_ms},
           {"compute_busy_ms", s.compute_busy_ms},
@@ -161,7 +165,7 @@ Json to_json(const Summary& s) {
           {"stored", stored},
           {"numerics_id", s.numerics_id},
           {"context_bytes", s.context_bytes},
-          {"loss_last", number(s.loss_last)},
+          {"loss_last", has_run ? number(s.loss_last) : Json(nullptr)},
           {"weights_hash", s.weights_hash},
           {"recurrent", std::move(recurrent)},
           {"tuning", s.tuning.pieces.empty() ? Json(nullptr) : to_json(s.tuning)},

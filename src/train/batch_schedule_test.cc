@@ -56,6 +56,13 @@ TEST(BatchSchedule, StepsHaveTheBatchThatItSays) {
   EXPECT_EQ(batches_of(run(tiny(kGpt, "1:2", 2))), (std::vector<std::int64_t>{2, 2}));
 }
 
+TEST(BatchSchedule, ThePeakIsThatOfStepsThatWereMade) {
+  const Record r = run(tiny(kGpt, "4:1,7:16", 5));
+  EXPECT_EQ(r.summary.peak_bytes, r.steps[0].peak_bytes) << "the batch of 16 never came";
+  const Summary before = Trainer(tiny(kGpt, "4:1,7:16", 5)).summary();
+  EXPECT_GT(before.peak_bytes, r.summary.peak_bytes) << "what waits for the first step is made for all of them";
+}
+
 // With weights that stay as they are the loss of a step says which samples it has seen: a batch of 6 is three of 2.
 TEST(BatchSchedule, DataGoOnWhereTheyAre) {
   for (const bool shuffle : {true, false}) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "neap/error.h"
+#include "plan/plan.h"
 
 namespace neap {
 
@@ -36,6 +37,9 @@ std::int64_t BudgetControl::ask(std::string_view text) {
 }
 
 bool BudgetControl::advance(std::int64_t step) {
+  // Only now is it known what the step before had: hold_at() may have come in between.
+  if (has_begun_) most_held_ = most_held();
+  has_begun_ = true;
   const std::optional<std::int64_t> before = asked_;
   for (; next_ < schedule_.size() && schedule_[next_].step <= step; ++next_) asked_ = schedule_[next_].bytes;
   if (has_request_) {
@@ -48,6 +52,13 @@ bool BudgetControl::advance(std::int64_t step) {
 
 std::optional<std::int64_t> BudgetControl::effective() const {
   return asked_ ? std::optional(std::max(*asked_, base_.min_bytes)) : std::nullopt;
+}
+
+std::int64_t BudgetControl::most_held() const { return std::max(most_held_, effective().value_or(kNoBudget)); }
+
+std::optional<std::int64_t> BudgetControl::largest() const {
+  const std::int64_t most = most_held();
+  return most == kNoBudget ? std::nullopt : std::optional(most);
 }
 
 std::vector<std::int64_t> BudgetControl::coming(std::int64_t step) const {

@@ -36,6 +36,8 @@ class BudgetControl {
   std::optional<std::int64_t> asked() const { return asked_; }
   // Never below the minimum, at which a run goes on when less is asked for.
   std::optional<std::int64_t> effective() const;
+  // The largest under which steps were run, or the first is to be; none: some had no budget.
+  std::optional<std::int64_t> largest() const;
   // The budgets that the schedule has still to come behind this step.
   std::vector<std::int64_t> coming(std::int64_t step) const;
 
@@ -45,12 +47,15 @@ class BudgetControl {
     std::int64_t bytes = 0;
   };
   std::int64_t bytes_of(std::string_view text) const;
+  std::int64_t most_held() const;
 
   BudgetBase base_;
   std::optional<std::int64_t> most_;
   std::vector<Change> schedule_;
   std::size_t next_ = 0;  // of the schedule
   std::optional<std::int64_t> asked_;
+  bool has_begun_ = false;      // asked_ is that of a step
+  std::int64_t most_held_ = 0;  // under steps before that one; kNoBudget: one had none
   std::mutex mutex_;
   std::optional<std::int64_t> request_;
   std::atomic<bool> has_request_ = false;

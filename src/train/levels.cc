@@ -9,6 +9,7 @@
 #include "core/random.h"
 #include "graph/op.h"
 #include "neap/error.h"
+#include "plan/rounding.h"
 
 namespace neap {
 namespace {
@@ -308,18 +309,31 @@ std::int64_t Levels::bytes() const {
   return static_cast<std::int64_t>(tensors_.size() * (sizeof(Known) + (window + 2) * sizeof(precision::Statistics)));
 }
 
-double Levels::total_error() const {
-  double out = 0;
-  for (std::size_t i = 0; i < tensors_.size(); ++i) out += board_->error(i, held_[i]);
+// Tensors that another shape's graph has not are exact in it.
+Levels::Choice Levels::encoded_by(const Plan& plan, const Graph& graph) const {
+  const StoredLevels settled = settled_levels(plan, graph, {});
+  Choice out;
+  for (const Known& t : tensors_) {
+    const auto id = graph.find(t.name);
+    out.push_back(id ? settled.of[id->index] : Level::kFp32);
+  }
   return out;
 }
 
-std::vector<StoredTensorReport> Levels::rows() const {
+double Levels::total_error(const Plan& plan, const Graph& graph) const {
+  const Choice encoded = encoded_by(plan, graph);
+  double out = 0;
+  for (std::size_t i = 0; i < tensors_.size(); ++i) out += board_->error(i, encoded[i]);
+  return out;
+}
+
+std::vector<StoredTensorReport> Levels::rows(const Plan& plan, const Graph& graph) const {
+  const Choice encoded = encoded_by(plan, graph);
   std::vector<StoredTensorReport> out;
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     StoredTensorReport row{.name = tensors_[i].name, .layer = tensors_[i].layer};
-    row.level = precision::name(held_[i]);
-    row.error = board_->error(i, held_[i]);
+    row.level = precision::name(encoded[i]);
+    row.error = board_->error(i, encoded[i]);
     row.sensitivity = board_->sensitivity(i);
     if (const auto& s = board_->statistics(i)) {
       row.mean = s->mean;

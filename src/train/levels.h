@@ -50,9 +50,10 @@ class Levels {
   std::string text() const;
   [[nodiscard]] bool restore(const std::string& text);
 
-  std::vector<StoredTensorReport> rows() const;
+  // By what `plan` really encodes: one that has room for everything leaves exact what may have fewer bits.
+  std::vector<StoredTensorReport> rows(const Plan& plan, const Graph& graph) const;
+  double total_error(const Plan& plan, const Graph& graph) const;
   std::int64_t bytes() const;  // of what is known
-  double total_error() const;
   std::int64_t troubles() const { return troubles_; }
 
  private:
@@ -62,6 +63,7 @@ class Levels {
   std::string settings() const;
   StoredLevels in(const Graph& graph, const Choice& choice) const;
   Choice chosen() const;
+  Choice encoded_by(const Plan& plan, const Graph& graph) const;
   void hold(Choice choice);
   void measure(const TrialResult& result);
   std::vector<TensorId> profiled(const Graph& graph, std::int64_t step) const;

@@ -1,6 +1,7 @@
 #include "train/profile.h"
 
 #include <map>
+#include <set>
 
 #include "graph/op.h"
 #include "observe/ceilings.h"
@@ -21,6 +22,18 @@ class Rows {
   std::map<std::string, std::size_t> index_;
   std::vector<LayerReport> rows_;
 };
+
+// A parameter that several nodes of a layer read is there once.
+void add_parameters(const Graph& graph, Rows& rows) {
+  std::set<std::pair<std::string, std::uint32_t>> seen;
+  for (const Node& node : graph.nodes) {
+    if (node.phase != Phase::kForward) continue;
+    for (const TensorId id : node.inputs) {
+      if (!id || graph.at(id).role != Role::kParameter || !seen.insert({node.layer, id.index}).second) continue;
+      rows.row(node.layer).parameter_bytes += graph.at(id).type.bytes();
+    }
+  }
+}
 
 double& time_of(LayerReport& row, Phase phase) {
   return phase == Phase::kForward ? row.forward_ms : phase == Phase::kBackward ? row.backward_ms : row.update_ms;
@@ -49,6 +62,7 @@ std::vector<LayerReport> profile_by_layer(const Program& program, const Plan& pl
       rows.row(graph.at(graph.at(b.tensor).producer).layer).saved_bytes += b.bytes;
     }
   }
+  add_parameters(graph, rows);
   const Ceilings& ceilings = ceilings_of(device);
   for (LayerReport& row : rows.all()) {
     const double compute_ms = row.gflop / ceilings.gflops * 1e3;

@@ -89,7 +89,8 @@ class LayerReports {
       row.kept += b.bytes;
       row.levels[b.level] += b.bytes;
     }
-    for (const StoredTensorReport& t : levels_ != nullptr ? levels_->rows() : std::vector<StoredTensorReport>{}) {
+    for (const StoredTensorReport& t :
+         levels_ != nullptr ? levels_->rows(plan_, graph()) : std::vector<StoredTensorReport>{}) {
       if (const auto id = graph().find(t.name)) rows_[layer_of_[graph().at(*id).producer.index]].error += t.error;
     }
     for (const Instruction& in : plan_.instructions) {

@@ -84,8 +84,10 @@ StepReport Trainer::Impl::advance() {
 // What is known of the coming run before it.
 void Trainer::Impl::expect(const Stepper& stepper, StepReport& report) const {
   const Steered& known = stepper.steered;
-  report.predicted_ms += Steering::predicted_ms(stepper);
-  report.simulated_ms += known.simulated_ms;
+  // The whole is known when every part is.
+  const auto add = [&](double& sum, double ms) { sum = ms > 0 && (part_ == 0 || sum > 0) ? sum + ms : 0; };
+  add(report.predicted_ms, Steering::predicted_ms(stepper));
+  add(report.simulated_ms, known.simulated_ms);
   report.simulated_peak_bytes = std::max(report.simulated_peak_bytes, known.simulated_peak_bytes);
   report.recomputed_ms += known.recomputed_ms * known.pace.median();
 }

@@ -76,7 +76,6 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
   load_state();
   if (!options.budget.empty()) most_replayed_ = setup_.budget;
   open_decisions();
-  if (!replay_) peak_ = first().executor().peak_bytes();  // what is replayed need not be what this run would do
   batches_->start(step_);
 }
 

@@ -23,6 +23,10 @@ std::int64_t rss_peak() {
   return static_cast<std::int64_t>(usage.ru_maxrss) * kKiB;
 }
 
+// Whose turn it was last, whatever was evaluated since; before the first step the run's first. Not with a tuner, which
+// has steppers of its own.
+const Stepper& used_last(const Steppers& steppers) { return **steppers.begin(); }
+
 }  // namespace
 
 double StepTimes::median() const {
@@ -40,7 +44,8 @@ void Trainer::Impl::write_trace(const std::string& path) const {
 }
 
 std::vector<StoredTensorReport> Trainer::Impl::stored_rows() const {
-  auto out = setup_.levels ? setup_.levels->rows() : std::vector<StoredTensorReport>{};
+  const Stepper& last = used_last(steppers_);
+  auto out = setup_.levels ? setup_.levels->rows(last.plan(), last.graph()) : std::vector<StoredTensorReport>{};
   std::ranges::move(carried_.rows(), std::back_inserter(out));
   return out;
 }
@@ -52,6 +57,7 @@ std::int64_t Trainer::Impl::steering_bytes() const {
 }
 
 Summary Trainer::Impl::summary() const {
+  const Stepper& last = used_last(steppers_);
   return {.model = model().name(),
           .device = options_.device,
           .policy = options_.policy,
@@ -60,7 +66,8 @@ Summary Trainer::Impl::summary() const {
           .parts = setup_.spec.parts,
           .split = setup_.spec.split,
           .budget_bytes = budget(),
-          .peak_bytes = peak_,
+          .largest_budget_bytes = budget_.largest(),
+          .peak_bytes = peak_ > 0 ? peak_ : first().executor().peak_bytes(),  // without a step: of the plan in place
           .store_all_bytes = setup_.store_all_bytes,
           .state_bytes = first().plan().state_bytes,
           .min_budget_bytes = budget_.minimum(),
@@ -81,7 +88,7 @@ Summary Trainer::Impl::summary() const {
           .replays = replays_,
           .saved_bytes = saved_bytes(first().plan(), graph()),
           .exact_saved_bytes = setup_.exact_saved_bytes,
-          .encoding_error = setup_.levels ? setup_.levels->total_error() : 0,
+          .encoding_error = setup_.levels ? setup_.levels->total_error(last.plan(), last.graph()) : 0,
           .kept_exact = setup_.levels ? setup_.levels->troubles() : 0,
           .stored = stored_rows(),
           .numerics_id = setup_.program->numerics_id,

@@ -142,7 +142,7 @@
   // Plans come back when a shape or a budget does, so the newest one is not always the one that ran last.
   const ranLast = plans => plans.filter(p => p.id === last(points.plan)).pop();
   const storeAllBytes = () => summary.store_all_bytes ?? (run.plans.length ? last(run.plans).plan.store_all_bytes : undefined);
-  const isRounding = () => (Array.isArray(summary.stored) && summary.stored.length > 0) || ['bf16', 'int8', 'int4'].includes(summary.policy) ||
+  const isRounding = () => (Array.isArray(summary.stored) && summary.stored.some(t => t && t.level !== 'fp32')) || ['bf16', 'int8', 'int4'].includes(summary.policy) ||
     run.plans.some(p => Array.isArray(p.plan.layers) && p.plan.layers.some(l => l && l.precision && l.precision !== 'f32'));
   // What only the run itself can reckon, at its end, when it was asked to.
   const howToAsk = () => run.summary
