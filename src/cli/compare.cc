@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/ranges.h"
 #include "cli/train_flags.h"
 #include "core/bytes.h"
 #include "core/file.h"
@@ -230,6 +231,7 @@ void refuse_contradictions(const CompareCommand& c) {
 
 int run(CompareCommand& c) {
   take_what_is_of_train(c);
+  refuse_one_file_for_two({{"--json", c.json}, {"--chart", c.chart}});
   c.flags.complete();
   refuse_contradictions(c);
   JsonLines json(c.json);
@@ -256,7 +258,7 @@ Command add_compare(CLI::App& app) {
   auto command = std::make_shared<CompareCommand>();
   add_train_flags(app, command->flags);
   command->flags.options.steps = 20;
-  app.add_option("--steps", command->flags.options.steps, "steps of each run")->check(CLI::PositiveNumber);
+  app.add_option("--steps", command->flags.options.steps, "steps of each run")->check(positive());
   app.add_option("--budgets", command->budgets, "as --budget takes them, with commas between")->delimiter(',');
   app.add_option("--policies", command->policies, "as --policy takes them, with commas between")->delimiter(',');
   app.add_option(

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <sstream>
+#include <system_error>
 
 #include "neap/error.h"
 
@@ -34,30 +37,75 @@ std::vector<std::string> flags_of(const CLI::App& sub) {
   return out;
 }
 
-std::vector<std::string> read_config(const CLI::App& sub, const std::string& path) {
+// Without a comment that stands behind a value, which the reader would take for a part of it: a # or ; behind a space,
+// outside of quotes. A quote that opens inside a word is an apostrophe.
+std::string without_comment(const std::string& line) {
+  const auto is_space = [](char c) { return c == ' ' || c == '\t'; };
+  char quote = 0;
+  char before = ' ';
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if ((c == '"' || c == '\'') && (is_space(before) || before == '=' || before == ',')) {
+      quote = c;
+    } else if ((c == '#' || c == ';') && is_space(before)) {
+      return line.substr(0, i);
+    }
+    before = c;
+  }
+  return line;
+}
+
+std::string text_of(const std::string& path) {
+  std::error_code absent;  // the stream says so
+  if (std::filesystem::is_directory(path, absent)) {
+    throw UserError(fmt::format("config file '{}' cannot be read: it is a folder", path));
+  }
   std::ifstream file(path);
   if (!file) throw UserError(fmt::format("config file '{}' cannot be read", path));
-  std::vector<CLI::ConfigItem> items;
+  std::string out;
+  for (std::string line; std::getline(file, line);) out += without_comment(line) + '\n';
+  return out;
+}
+
+std::vector<CLI::ConfigItem> items_of(const std::string& path) {
+  std::istringstream text(text_of(path));
+  CLI::ConfigINI reader;
+  reader.comment('\0');  // its own rule would cut quoted values, too
   try {
-    items = CLI::ConfigINI().from_config(file);
+    return reader.from_config(text);
   } catch (const CLI::Error& e) {
     throw UserError(fmt::format("config file '{}': {}", path, e.what()));
   }
+}
+
+const CLI::Option& option_of(const CLI::App& sub, const std::string& path, const std::string& name) {
+  if (name == "config") {
+    throw UserError(fmt::format("config file '{}': 'config' stands in no file; copy the other file's lines", path));
+  }
+  if (const CLI::Option* option = sub.get_option_no_throw("--" + name)) return *option;
+  const std::string meant = nearest(name, flags_of(sub));
+  throw UserError(fmt::format("config file '{}': there is no setting '{}'{}", path, name,
+                              meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant)));
+}
+
+std::vector<std::string> values_of(const CLI::Option& option, const CLI::ConfigItem& item) {
+  if (option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll) return item.inputs;
+  // The reader splits at commas, which belong to the value of a flag that is given once: 1,0,0 or 50:1GiB,100:2GiB.
+  return {fmt::format("{}", fmt::join(item.inputs, ","))};
+}
+
+std::vector<std::string> read_config(const CLI::App& sub, const std::string& path) {
   std::vector<std::string> out;
-  for (const CLI::ConfigItem& item : items) {
+  for (const CLI::ConfigItem& item : items_of(path)) {
     if (item.name == "++" || item.name == "--") continue;  // borders of a section
-    const CLI::Option* option = sub.get_option_no_throw("--" + item.name);
-    if (option == nullptr || item.name == "config") {
-      const std::string meant = nearest(item.name, flags_of(sub));
-      throw UserError(fmt::format("config file '{}': there is no setting '{}'{}", path, item.name,
-                                  meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant)));
+    for (const std::string& value : values_of(option_of(sub, path, item.name), item)) {
+      if (value.empty()) {  // the parser would take the next argument for it
+        throw UserError(fmt::format("config file '{}': '{}' has no value; give one, or leave it out", path, item.name));
+      }
+      out.push_back(fmt::format("--{}={}", item.name, value));
     }
-    // The reader splits at commas, which belong to the value of a flag that is given once: 1,0,0 or 50:1GiB,100:2GiB.
-    if (option->get_multi_option_policy() != CLI::MultiOptionPolicy::TakeAll) {
-      out.push_back(fmt::format("--{}={}", item.name, fmt::join(item.inputs, ",")));
-      continue;
-    }
-    for (const std::string& value : item.inputs) out.push_back(fmt::format("--{}={}", item.name, value));
   }
   return out;
 }
@@ -76,11 +124,39 @@ std::string nearest(const std::string& written, const std::vector<std::string>& 
   return best;
 }
 
-std::string meant_flag(const CLI::App& app, const std::vector<std::string>& arguments) {
-  if (arguments.empty()) return {};
+namespace {
+
+// None: the first argument is no command.
+const CLI::App* command_of(const CLI::App& app, const std::vector<std::string>& arguments) {
+  if (arguments.empty()) return nullptr;
   const auto subs = app.get_subcommands([&](const CLI::App* s) { return s->get_name() == arguments[0]; });
-  if (subs.empty()) return {};
-  const CLI::App* const sub = subs.front();
+  return subs.empty() ? nullptr : subs.front();
+}
+
+bool takes_value(const CLI::App& sub, const std::string& argument) {
+  const CLI::Option* const option = argument.starts_with("--") ? sub.get_option_no_throw(argument) : nullptr;
+  return option != nullptr && option->get_items_expected_min() > 0;
+}
+
+}  // namespace
+
+void refuse_missing_values(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const CLI::App* const sub = command_of(app, arguments);
+  if (sub == nullptr) return;
+  for (std::size_t i = 0; i + 1 < arguments.size(); ++i) {
+    const std::string& next = arguments[i + 1];
+    const std::string flag = next.substr(0, next.find('='));
+    if (!takes_value(*sub, arguments[i])) continue;
+    if (flag.starts_with("--") && sub->get_option_no_throw(flag) != nullptr) {
+      throw UserError(fmt::format("{}: its value is missing, {} comes next", arguments[i], flag));
+    }
+    ++i;  // the value
+  }
+}
+
+std::string meant_flag(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const CLI::App* const sub = command_of(app, arguments);
+  if (sub == nullptr) return {};
   for (const std::string& argument : arguments) {
     const std::string name = argument.substr(0, argument.find('='));
     if (!name.starts_with("--") || name == "--" || sub->get_option_no_throw(name) != nullptr) continue;

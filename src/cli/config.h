@@ -13,6 +13,9 @@ std::vector<std::string> with_config(CLI::App& app, int argc, char** argv);
 // "; did you mean '--steps'?" for the first of the arguments that is no flag of its command; empty: none is near.
 std::string meant_flag(const CLI::App& app, const std::vector<std::string>& arguments);
 
+// UserError when a flag that takes a value is followed by another flag: the parser would take that for the value.
+void refuse_missing_values(const CLI::App& app, const std::vector<std::string>& arguments);
+
 // Which of `known` is nearest to what was written; empty when none is near.
 std::string nearest(const std::string& written, const std::vector<std::string>& known);
 

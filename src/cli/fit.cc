@@ -31,13 +31,16 @@ Json to_json(const FitReport& r, const TrainOptions& o) {
           {"limit", r.limit}};
 }
 
+// Needs that differ by less than a tenth of a MiB decide here.
+std::string exact_bytes(std::int64_t bytes) { return fmt::format("{} ({} bytes)", human_bytes(bytes), bytes); }
+
 void print_people(const FitReport& r) {
-  fmt::print("largest {:<8} {}, which needs {} of {}{}\n", r.what, r.largest, human_bytes(r.min_budget_bytes),
-             human_bytes(r.budget_bytes), r.split > 1 ? fmt::format(", with --split {}", r.split) : "");
+  fmt::print("largest {:<8} {}, which needs {} of {}{}\n", r.what, r.largest, exact_bytes(r.min_budget_bytes),
+             exact_bytes(r.budget_bytes), r.split > 1 ? fmt::format(", with --split {}", r.split) : "");
   if (r.outside_bytes > 0)
     fmt::print("outside of it    up to {}, in a file or --host-ram\n", human_bytes(r.outside_bytes));
   if (r.next_bytes > 0) {
-    fmt::print("one more         needs {}: {}\n", human_bytes(r.next_bytes), r.limit);
+    fmt::print("one more         needs {}: {}\n", exact_bytes(r.next_bytes), r.limit);
   } else {
     fmt::print("one more         {}\n", r.limit);
   }

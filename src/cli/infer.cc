@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/ranges.h"
 #include "cli/train_flags.h"
 #include "core/bytes.h"
 
@@ -66,7 +67,7 @@ Command add_infer(CLI::App& app) {
   app.add_option("--checkpoint", command->flags.options.checkpoint, "folder with the checkpoint of a training run");
   app.remove_option(app.get_option("--split"));  // here it names the data, not the parts of a training step's batch
   app.add_option("--split", command->inference.split, "train or test; fashion-mnist: test unless said otherwise");
-  app.add_option("--samples", command->inference.samples, "at most so many")->check(CLI::PositiveNumber);
+  app.add_option("--samples", command->inference.samples, "at most so many")->check(positive());
   app.add_option("--json", command->json, "one object with the results; - is standard output");
   return [command] { return run(*command); };
 }

@@ -11,6 +11,7 @@
 
 #include "cli/commands.h"
 #include "cli/config.h"
+#include "cli/output.h"
 #include "neap/error.h"
 
 namespace {
@@ -19,8 +20,16 @@ enum Exit { kDone = 0, kBug = 1, kWrongCall = 2, kDoesNotFit = 3, kDeviceFailed 
 
 int complain(int status, std::string_view what) {
   std::fflush(stdout);
-  fmt::print(stderr, "neap: {}\n", what);
+  neap::tell(what);
   return status;
+}
+
+constexpr const char* kLostOutput = "cannot write 'standard output': not all of it was taken";
+
+// What a command has printed is there, or that is an error.
+int checked(int status) {
+  const bool is_lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
+  return is_lost && status == kDone ? complain(kWrongCall, kLostOutput) : status;
 }
 
 // A thread of libgomp that waits spins for milliseconds by default. Beside any other busy process each barrier then
@@ -55,6 +64,7 @@ int run(int argc, char** argv) {
   std::string meant;
   try {
     std::vector<std::string> arguments = neap::with_config(app, argc, argv);
+    neap::refuse_missing_values(app, arguments);
     meant = neap::meant_flag(app, arguments);
     std::reverse(arguments.begin(), arguments.end());  // as the parser wants them
     app.parse(arguments);
@@ -78,7 +88,7 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too large is an error of the write, said in one line
   std::signal(SIGPIPE, SIG_IGN);  // so is a reader of our output that went away
   try {
-    return run(argc, argv);
+    return checked(run(argc, argv));
   } catch (const neap::UserError& e) {
     return complain(kWrongCall, e.what());
   } catch (const neap::DoesNotFit& e) {
@@ -88,6 +98,7 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return complain(kDeviceFailed, "the machine has no memory left");
   } catch (const std::exception& e) {
+    if (std::ferror(stdout) != 0) return complain(kWrongCall, kLostOutput);
     return complain(kBug, fmt::format("internal error: {}", e.what()));
   }
 }

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
 
 #include "core/bytes.h"
 #include "core/log_file.h"
@@ -83,6 +84,28 @@ void JsonLines::finish() {
   log_.reset();
 }
 
+void tell(std::string_view text) {
+  std::string line = "neap: ";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    line += c == '\n' ? "\\n" : code < 0x20 || code == 0x7f ? fmt::format("\\x{:02x}", code) : std::string(1, c);
+  }
+  line += "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+void refuse_one_file_for_two(const std::vector<NamedFile>& files) {
+  std::map<std::filesystem::path, std::string> flags;
+  for (const NamedFile& file : files) {
+    std::error_code failed;
+    const bool is_file = !file.path.empty() && file.path != "-";
+    if (!is_file || std::filesystem::is_character_file(file.path, failed)) continue;
+    const std::filesystem::path path = std::filesystem::weakly_canonical(file.path, failed);
+    const auto [first, is_new] = flags.emplace(failed ? std::filesystem::path(file.path) : path, file.flag);
+    if (!is_new) throw UserError(fmt::format("{} and {} are both '{}'", first->second, file.flag, file.path));
+  }
+}
+
 void write_stdout(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
     throw UserError(fmt::format("cannot write 'standard output': {}", std::strerror(errno)));
@@ -110,27 +133,29 @@ void Progress::show_line(const StepReport& r, std::int64_t arena_bytes) {
   const double left = static_cast<double>(steps_ - r.step) / std::max(rate, 1e-9);
   const std::string figures = fmt::format("step {}/{}  loss {:.4f}  {:.2f} steps/s", r.step, steps_, r.loss, rate);
   if (!is_terminal_) {
-    fmt::print("{}  memory {}  left {}\n", figures, human_bytes(r.peak_bytes), clock_text(left));
-    std::fflush(stdout);
+    put(fmt::format("{}  memory {}  left {}\n", figures, human_bytes(r.peak_bytes), clock_text(left)));
     return;
   }
   const std::int64_t limit = r.budget_bytes.value_or(arena_bytes);
   const double share = limit > 0 ? static_cast<double>(r.peak_bytes) / static_cast<double>(limit) : 0;
-  fmt::print("\r\x1b[K{}  {} {} of {}  left {}", figures, bar(share, 10), human_bytes(r.peak_bytes), human_bytes(limit),
-             clock_text(left));
-  std::fflush(stdout);
+  put(fmt::format("\r\x1b[K{}  {} {} of {}  left {}", figures, bar(share, 10), human_bytes(r.peak_bytes),
+                  human_bytes(limit), clock_text(left)));
   is_open_ = true;
 }
 
 void Progress::done() {
-  if (is_open_) fmt::print("\n");
+  if (is_open_) put("\n");
   is_open_ = false;
 }
 
 void Progress::note(const std::string& line) {
   if (is_quiet_) return;
   done();
-  fmt::print("{}\n", line);
+  put(line + "\n");
+}
+
+void Progress::put(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
 }
 

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "core/file.h"
 #include "report/json.h"
@@ -38,8 +40,19 @@ class JsonLines {
   std::unique_ptr<LogFile> log_;
 };
 
+// "neap: " and the text as one line on standard error. Where nobody takes it, it is lost; nothing else is.
+void tell(std::string_view text);
+
 // All of `text`; UserError when standard output takes no more.
 void write_stdout(const std::string& text);
+
+// A flag and the file that it writes or reads.
+struct NamedFile {
+  std::string flag;
+  std::string path;  // empty or "-": no file
+};
+// UserError when two of them are one file: whoever is last would replace what the other has written.
+void refuse_one_file_for_two(const std::vector<NamedFile>& files);
 
 // Shows how training goes: one line that moves on a terminal, plain lines otherwise.
 class Progress {
@@ -51,6 +64,8 @@ class Progress {
   void note(const std::string& line);
 
  private:
+  // Training does not end because nobody reads of it; main() says in the end that something is missing.
+  static void put(const std::string& text);
   void show_line(const StepReport& report, std::int64_t arena_bytes);
   using Clock = std::chrono::steady_clock;
   std::int64_t first_step_;

@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/ranges.h"
 #include "core/bytes.h"
 #include "core/file.h"
 #include "neap/error.h"
@@ -46,6 +47,7 @@ PackTable read_table(const std::string& path) {
 int run(const PackCommand& c) {
   using Clock = std::chrono::steady_clock;
   const std::int64_t capacity = parse_capacity(c.capacity);
+  refuse_one_file_for_two({{"FILE", c.file}, {"--json", c.json}});
   const PackTable table = read_table(c.file);
   JsonLines json(c.json);
   const auto start = Clock::now();
@@ -72,7 +74,7 @@ Command add_pack(CLI::App& app) {
   app.add_option("--capacity", command->capacity, "bytes of the arena")->required();
   app.add_option("--json", command->json, "one object; - is standard output");
   app.add_option("--time-limit", command->time_limit, "seconds of search at most")
-      ->check(CLI::PositiveNumber)
+      ->check(positive())
       ->capture_default_str();
   return [command] { return run(*command); };
 }

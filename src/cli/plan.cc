@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/plan_problem.h"
+#include "cli/ranges.h"
 #include "cli/train_flags.h"
 #include "core/bytes.h"
 #include "core/file.h"
@@ -128,7 +129,7 @@ Command add_plan(CLI::App& app) {
   app.add_option("--problem", command->problem, "plan this abstract problem (JSON) instead of a model");
   app.add_option("--problem-out", command->problem_out, "write the model's step as an abstract problem, and end");
   app.add_option("--time-limit", command->time_limit, "seconds of search for a problem at most")
-      ->check(CLI::PositiveNumber)
+      ->check(positive())
       ->capture_default_str();
   return [command] { return run(*command); };
 }

@@ -88,6 +88,7 @@ int plan_problem(const PlanProblemCall& call) {
   using Clock = std::chrono::steady_clock;
   const remat::Method method = method_of(call.policy);
   const Problem problem = read_problem(call);
+  refuse_one_file_for_two({{"--problem", call.file}, {"--json", call.json}});
   JsonLines json(call.json);
   const auto start = Clock::now();
   const Answer answer = remat::solve(problem, {.method = method, .seconds = call.time_limit});

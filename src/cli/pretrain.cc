@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <system_error>
 
 #include "cli/commands.h"
+#include "cli/ranges.h"
 #include "cli/train_flags.h"
 #include "core/clock.h"
 #include "core/file.h"
 #include "device/device.h"
+#include "neap/error.h"
 #include "policy/ppo/policy_file.h"
 
 namespace neap {
@@ -35,9 +38,18 @@ void print_row(const ppo::Measured& row, const std::vector<ppo::Action>& actions
   std::fflush(stdout);
 }
 
+void make_folder_of(const std::filesystem::path& path) {
+  if (!path.has_parent_path()) return;
+  std::error_code error;
+  std::filesystem::create_directories(path.parent_path(), error);
+  if (!error) return;
+  throw UserError(fmt::format("cannot make the folder '{}': {}; --save FILE puts the policy elsewhere",
+                              path.parent_path().string(), file_error(error.value())));
+}
+
 int run(const PretrainCommand& c) {
   const std::filesystem::path path = c.out;
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());
+  make_folder_of(path);
   AtomicFile file(path);                           // before minutes of work
   const auto device = make_cpu_device(c.threads);  // sets the threads
   ppo::Agent agent({.gears = parse_gears(c.gears), .ppo = {.epsilon = 0.05}});
@@ -66,7 +78,7 @@ Command add_pretrain(CLI::App& app) {
   app.add_option("--gears", command->gears, "the gears to choose from, as in rolled,unrolled:8,whole");
   app.add_option("--seconds", command->seconds, "time for measuring")->check(CLI::Range(0.1, 36000.0));
   app.add_option("--rounds", command->rounds, "of learning")->check(CLI::Range(1, 100000));
-  app.add_option("--threads", command->threads, "0: as many as there are")->check(CLI::NonNegativeNumber);
+  app.add_option("--threads", command->threads, "0: as many as there are")->check(not_negative());
   app.add_flag("--any-machine", command->any_machine, "do not tie the policy to this machine");
   return [command] { return run(*command); };
 }

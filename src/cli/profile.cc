@@ -100,7 +100,7 @@ void print_tree(const SubgraphProfile& profile, JsonLines& json) {
 void print_kernels(const KernelProfile& profile, JsonLines& json) {
   constexpr std::size_t kRows = 15;
   if (!profile.missing.empty()) {
-    fmt::print(stderr, "neap: {}; times are between marks on the stream, gaps included\n", profile.missing);
+    tell(profile.missing + "; times are between marks on the stream, gaps included");
   }
   std::map<std::string, KernelReport> sums;
   for (const KernelReport& k : profile.kernels) {

@@ -30,7 +30,7 @@ RunRecord read_run(const std::string& run) {
   const std::string part = LogFile::part_of(run).string();
   const bool takes_part = is_in_part(run, part);
   const std::string& name = takes_part ? part : run;
-  if (takes_part) fmt::print(stderr, "neap: shows '{}', of a run that goes on or did not come to its end\n", part);
+  if (takes_part) tell(fmt::format("shows '{}', of a run that goes on or did not come to its end", part));
   const MappedFile file(name);
   std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.size());
   if (takes_part) text = text.substr(0, text.rfind('\n') + 1);  // the last line may be on its way
@@ -40,17 +40,17 @@ RunRecord read_run(const std::string& run) {
 }
 
 int run(const ReportCommand& c) {
+  const std::string out = c.out.empty() ? std::filesystem::path(c.run).replace_extension(".html").string() : c.out;
+  refuse_one_file_for_two({{"RUN", c.run}, {"the page", out}});
   const RunRecord record = read_run(c.run);
   const std::string page = report_page(record);
-  const std::string out = c.out.empty() ? std::filesystem::path(c.run).replace_extension(".html").string() : c.out;
   if (out == "-") {
     write_stdout(page);
-    return 0;
+  } else {
+    write_file(out, page);
+    write_stdout(out + "\n");
   }
-  write_file(out, page);
-  fmt::print("{}\n", out);
-  if (const std::string problem = record.problem(); !problem.empty())
-    fmt::print(stderr, "neap: {}: {}\n", c.run, problem);
+  if (const std::string problem = record.problem(); !problem.empty()) tell(fmt::format("{}: {}", c.run, problem));
   return 0;
 }
 

@@ -90,7 +90,7 @@ void RunLog::abandon() {
   try {
     if (record_) write_file(paths_.report, report_page(*record_));
   } catch (const std::exception& e) {
-    fmt::print(stderr, "neap: the report could not be written: {}\n", e.what());
+    tell(fmt::format("the report could not be written: {}", e.what()));
   }
 }
 

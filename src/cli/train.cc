@@ -1,11 +1,15 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <exception>
+#include <filesystem>
+#include <set>
 
 #include "cli/commands.h"
 #include "cli/control.h"
 #include "cli/output.h"
+#include "cli/ranges.h"
 #include "cli/run_log.h"
 #include "cli/train_flags.h"
 #include "core/bytes.h"
@@ -34,7 +38,7 @@ constexpr bool kWritesOnnx = true;
 constexpr bool kWritesOnnx = false;
 #endif
 
-// Says now, not after hours, that it cannot be written.
+// Says whether it can be written.
 void probe(const std::string& path) { const AtomicFile file(path); }
 
 void check_save_path(const std::string& path) {
@@ -72,9 +76,14 @@ void evaluate(Trainer& trainer, RunLog& log, Progress& progress) {
   log.evaluation(trainer.step(), report);
 }
 
-void print_end(const Summary& s, Progress& progress) {
-  progress.note(fmt::format("{} steps, {:.1f} ms a step (median), loss {:.4f}, peak {} of the arena, weights {}",
-                            s.steps, s.median_step_ms, s.loss_last, human_bytes(s.peak_bytes), s.weights_hash));
+void print_end(const Summary& s, std::int64_t first_step, Progress& progress) {
+  if (s.steps == first_step) {
+    progress.note(fmt::format("no step was left to train: {} steps, weights {}", s.steps, s.weights_hash));
+    return;
+  }
+  progress.note(fmt::format("{} steps, {:.1f} ms a step (median), loss {:.4f}, peak {} of the arena, weights {}{}",
+                            s.steps, s.median_step_ms, s.loss_last, human_bytes(s.peak_bytes), s.weights_hash,
+                            g_stop == 0 ? "" : "; stopped early"));
 }
 
 // "budget SIZE" from `neap budget`; `base` is what shares in it are of.
@@ -94,77 +103,147 @@ std::string obey(Trainer& trainer, const BudgetBase& base, const std::string& li
 void warn(const StepReport& report, Progress& progress) {
   if (report.note.empty()) return;
   progress.done();
-  fmt::print(stderr, "neap: step {}: {}\n", report.step, report.note);
+  tell(fmt::format("step {}: {}", report.step, report.note));
 }
 
 bool has_evaluation(const TrainOptions& o) { return !o.eval.empty() || o.validation > 0; }
 
-void train(Trainer& trainer, const TrainCommand& c, RunLog& log, Progress& progress) {
-  const TrainOptions& o = c.flags.options;
-  const std::int64_t arena_bytes = trainer.plan().arena_bytes;
-  const bool evaluates = has_evaluation(o) && c.eval_every > 0;
-  while (trainer.step() < o.steps && g_stop == 0) {
-    const StepReport report = trainer.advance();
-    log.step(trainer, report);
-    warn(report, progress);
-    progress.show(report, arena_bytes);
-    if (!o.checkpoint.empty() && trainer.step() % o.checkpoint_every == 0) trainer.checkpoint();
-    if (evaluates && trainer.step() % c.eval_every == 0) evaluate(trainer, log, progress);
+// What training and its end need.
+struct Run {
+  const TrainCommand& c;
+  Trainer& trainer;
+  RunLog& log;
+  Progress& progress;
+  Summary begin = {};            // before the first step
+  std::int64_t arena_bytes = 0;  // of the first plan
+
+  const TrainOptions& options() const { return c.flags.options; }
+};
+
+void after_step(Run& run, const StepReport& report) {
+  const TrainOptions& o = run.options();
+  run.log.step(run.trainer, report);
+  warn(report, run.progress);
+  run.progress.show(report, run.arena_bytes);
+  if (!o.checkpoint.empty() && report.step % o.checkpoint_every == 0) run.trainer.checkpoint();
+  const bool evaluates = has_evaluation(o) && run.c.eval_every > 0;
+  if (evaluates && report.step % run.c.eval_every == 0) evaluate(run.trainer, run.log, run.progress);
+}
+
+// What went wrong between two steps, when everything that was trained is whole; null: nothing. Throws what goes wrong
+// within one.
+std::exception_ptr train(Run& run) {
+  while (run.trainer.step() < run.options().steps && g_stop == 0) {
+    const StepReport report = run.trainer.advance();
+    try {
+      after_step(run, report);
+    } catch (const std::exception&) {
+      return std::current_exception();
+    }
   }
+  return nullptr;
 }
 
 // Until the last step the budget can be changed from outside.
-void train_while_told(Trainer& trainer, const Summary& first, const TrainCommand& c, RunLog& log, Progress& progress) {
-  const BudgetBase base{first.state_bytes, first.store_all_bytes, first.min_budget_bytes};
-  const ControlSocket control([&](const std::string& line) { return obey(trainer, base, line); });
-  if (!control.why().empty()) progress.note("the budget cannot be changed while it runs: " + control.why());
-  train(trainer, c, log, progress);
+std::exception_ptr train_while_told(Run& run) {
+  const BudgetBase base{run.begin.state_bytes, run.begin.store_all_bytes, run.begin.min_budget_bytes};
+  const ControlSocket control([&](const std::string& line) { return obey(run.trainer, base, line); });
+  if (!control.why().empty()) run.progress.note("the budget cannot be changed while it runs: " + control.why());
+  return train(run);
 }
 
-// Each, whatever becomes of the others; then throws the first error. Weights come first, what takes the log a while
-// last, and all are tried.
-void finish(Trainer& trainer, const TrainCommand& c, RunLog& log, Progress& progress) {
-  const TrainOptions& o = c.flags.options;
-  std::exception_ptr first;
-  std::string told;
+std::string text_of(const std::exception_ptr& error) {
+  try {
+    if (error) std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return {};
+}
+
+// Each, whatever becomes of the others; then throws the first error, `first` if there is one. Weights come first, what
+// takes the log a while last.
+void finish(Run& run, std::exception_ptr first) {
+  const TrainCommand& c = run.c;
+  Trainer& trainer = run.trainer;
+  const bool is_whole = first == nullptr;
+  std::set<std::string> known = {text_of(first)};
   const auto attempt = [&](bool is_wanted, const auto& write) {
     try {
       if (is_wanted) write();
     } catch (const std::exception& e) {
-      progress.done();
-      if (first && e.what() != told) fmt::print(stderr, "neap: {}\n", e.what());
+      run.progress.done();
+      if (known.insert(e.what()).second && first) tell(e.what());
       if (!first) first = std::current_exception();
-      told = e.what();
     }
   };
-  attempt(!o.checkpoint.empty(), [&] { trainer.checkpoint(); });
+  attempt(!run.options().checkpoint.empty(), [&] { trainer.checkpoint(); });
   attempt(!c.save.empty(), [&] { trainer.save(c.save); });
-  attempt(has_evaluation(o), [&] { evaluate(trainer, log, progress); });
-  attempt(true, [&] { log.end(trainer); });
+  attempt(has_evaluation(run.options()) && is_whole, [&] { evaluate(trainer, run.log, run.progress); });
+  attempt(true, [&] { run.log.end(trainer); });
   attempt(!c.save_learnt.empty(), [&] { write_file(c.save_learnt, trainer.learnt()); });
   attempt(!c.trace.empty(), [&] { trainer.write_trace(c.trace); });
   attempt(true, [&] { trainer.finish_decisions(); });
-  attempt(true, [&] { log.finish(trainer); });
+  attempt(true, [&] { run.log.finish(trainer); });
   if (first) std::rethrow_exception(first);
-  print_end(trainer.summary(), progress);
+  print_end(trainer.summary(), run.begin.steps, run.progress);
+}
+
+// What of the folder is there already takes files; the rest is made with the first checkpoint.
+void check_checkpoint_folder(const std::string& folder) {
+  if (folder.empty()) return;
+  std::error_code absent;
+  std::filesystem::path there = std::filesystem::absolute(folder);
+  while (!std::filesystem::exists(there, absent) && there.has_relative_path()) there = there.parent_path();
+  const bool is_folder = std::filesystem::is_directory(there, absent);
+  if (is_folder && access(there.c_str(), W_OK | X_OK) == 0) return;
+  throw UserError(fmt::format("--checkpoint '{}': '{}' {}", folder, there.string(),
+                              is_folder ? "may not be written by you" : "is no folder"));
+}
+
+// A saved model that is about to go. Its bytes are nobody's business here: a damaged one goes, too.
+void note_replaced_checkpoint(const TrainOptions& o) {
+  const std::filesystem::path path = std::filesystem::path(o.checkpoint) / "checkpoint.safetensors";
+  std::error_code absent;
+  if (o.checkpoint.empty() || o.resume || !std::filesystem::exists(path, absent)) return;
+  tell(fmt::format("'{}' will be replaced; --resume would go on from it", path.string()));
+}
+
+// Before the start, not after hours.
+void check_outputs(const TrainCommand& c) {
+  refuse_one_file_for_two({{"--json", c.log.json},
+                           {"--report", c.log.report},
+                           {"--trace", c.trace},
+                           {"--save", c.save},
+                           {"--save-learnt", c.save_learnt},
+                           {"--decisions", c.flags.options.decisions}});
+  check_save_path(c.save);
+  if (!c.trace.empty()) probe(c.trace);
+  if (!c.save_learnt.empty()) probe(c.save_learnt);
+  check_checkpoint_folder(c.flags.options.checkpoint);
 }
 
 int run(TrainCommand& c) {
   c.flags.finish();
-  check_save_path(c.save);
-  if (!c.trace.empty()) probe(c.trace);
+  check_outputs(c);
   c.flags.options.trace = !c.trace.empty();
   RunLog log(c.log);
   const TrainOptions& o = c.flags.options;
   Trainer trainer(open_noted_model(o.model), o);
+  note_replaced_checkpoint(o);
   Progress progress(trainer.step(), o.steps, log.is_stdout());
-  const Summary first = trainer.summary();  // the socket's thread may not ask for one
-  print_start(trainer, first, o, progress);
+  Run run{.c = c,
+          .trainer = trainer,
+          .log = log,
+          .progress = progress,
+          .begin = trainer.summary(),
+          .arena_bytes = trainer.plan().arena_bytes};
+  print_start(trainer, run.begin, o, progress);
   std::signal(SIGINT, ask_to_stop);
   std::signal(SIGTERM, ask_to_stop);
   try {
-    train_while_told(trainer, first, c, log, progress);
-    finish(trainer, c, log, progress);
+    const std::exception_ptr error = train_while_told(run);
+    finish(run, error);
   } catch (...) {
     log.abandon();
     throw;
@@ -178,12 +257,12 @@ Command add_train(CLI::App& app) {
   auto command = std::make_shared<TrainCommand>();
   add_train_flags(app, command->flags);
   TrainOptions& o = command->flags.options;
-  app.add_option("--steps", o.steps, "steps to train")->check(CLI::NonNegativeNumber);
+  app.add_option("--steps", o.steps, "steps to train")->check(not_negative());
   app.add_option("--eval", o.eval, "data or split to evaluate on: test, or a data set");
-  app.add_option("--eval-every", command->eval_every, "steps between evaluations")->check(CLI::NonNegativeNumber);
+  app.add_option("--eval-every", command->eval_every, "steps between evaluations")->check(not_negative());
   app.add_option("--validation", o.validation, "share of the data held out")->check(CLI::Range(0.0, 0.9));
   app.add_option("--checkpoint", o.checkpoint, "folder for checkpoints");
-  app.add_option("--checkpoint-every", o.checkpoint_every, "steps between checkpoints")->check(CLI::PositiveNumber);
+  app.add_option("--checkpoint-every", o.checkpoint_every, "steps between checkpoints")->check(positive());
   app.add_flag("--resume", o.resume, "go on from the last checkpoint");
   app.add_option("--json", command->log.json, "one object a step and a summary; - is standard output");
   app.add_option("--report", command->log.report, "a page for people, FILE.html, that needs nothing else");

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "cli/output.h"
+#include "cli/ranges.h"
 #include "core/bytes.h"
 #include "device/cpu/bf16.h"
 #include "neap/error.h"
@@ -33,7 +35,7 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
       ->required();
   app.add_option("--data", o.data,
                  "fashion-mnist, IDX/NPY/NPZ files (A=X.npy,B=Y.npy by name), a text or token file, or synthetic");
-  app.add_option("--batch", o.batch, "samples a step")->check(CLI::PositiveNumber);
+  app.add_option("--batch", o.batch, "samples a step")->check(positive());
   app.add_option("--batch-schedule", o.batch_schedule, "other batches from some steps on: STEP:SAMPLES,STEP:SAMPLES");
   app.add_option_function<std::string>(
          "--accumulate", [&o](const std::string& text) { o.accumulate = parts_of("--accumulate", text); },
@@ -45,11 +47,11 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
       ->type_name("INT|auto");
   app.add_flag("--accumulate-batch-norm", o.accumulate_batch_norm, "let batch norm see parts of a batch");
   app.add_flag("--carry-state", o.carry_state, "recurrent layers go on where the batch before has ended");
-  app.add_option("--length", o.length, "time steps of a language model")->check(CLI::PositiveNumber);
+  app.add_option("--length", o.length, "time steps of a language model")->check(positive());
   app.add_option("--lengths", o.lengths,
                  "fixed, or varying: the paragraphs of a text, each batch padded to its longest")
       ->check(CLI::IsMember({"fixed", "varying"}));
-  app.add_option("--image", o.image, "side of the images")->check(CLI::PositiveNumber);
+  app.add_option("--image", o.image, "side of the images")->check(positive());
   app.add_option("--device", o.device, "cpu, cuda or null")->check(CLI::IsMember({"cpu", "cuda", "null"}));
   app.add_option("--threads", o.threads, "threads to compute with")->check(CLI::Range(1, 1024));
   app.add_option("--budget", o.budget, "bytes, 512MiB, min, or a share of what storing everything needs: 50%");
@@ -94,8 +96,7 @@ void add_run_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--seed", o.seed, "of initial weights, shuffling and dropout");
   app.add_flag("--shuffle,!--no-shuffle", o.shuffle, "new order of the samples in every epoch");
   app.add_flag("--flip", o.flip, "random horizontal flips of images");
-  app.add_option("--crop", o.crop, "random crops from images padded by this many pixels")
-      ->check(CLI::NonNegativeNumber);
+  app.add_option("--crop", o.crop, "random crops from images padded by this many pixels")->check(not_negative());
   app.add_option("--freeze", o.freeze, "parameters that stay as they are (pattern with * and ?)")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--bn", flags.bn, "train or frozen")->check(CLI::IsMember({"train", "frozen"}));
@@ -206,8 +207,7 @@ void add_recurrent_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--recurrent-policy", flags.recurrent_policy, "what 'neap pretrain recurrent' wrote");
   app.add_option("--recurrent-explore", o.epsilon, "share of the choices that are tries")->check(CLI::Range(0.0, 1.0));
   app.add_option("--recurrent-dwell", o.dwell, "chunks that a gear stays at least")->check(CLI::Range(1, 1000000));
-  app.add_option("--recurrent-switches", o.most_switches, "of a layer in one sequence, at most")
-      ->check(CLI::NonNegativeNumber);
+  app.add_option("--recurrent-switches", o.most_switches, "of a layer in one sequence, at most")->check(not_negative());
 }
 
 }  // namespace
@@ -235,7 +235,7 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
 
 std::shared_ptr<const Model> open_noted_model(const std::string& name) {
   auto model = open_model(name);
-  for (const std::string& note : model->notes()) fmt::print(stderr, "neap: {}: {}\n", name, note);
+  for (const std::string& note : model->notes()) tell(fmt::format("{}: {}", name, note));
   return model;
 }
 
@@ -264,11 +264,10 @@ void TrainFlags::complete() {
   }
   if (!bn.empty()) options.frozen_batch_norm = bn == "frozen";
   if (options.compute == "bf16" && options.device == "cpu" && !has_bf16_products()) {
-    fmt::print(stderr,
-               "neap: bf16 products are emulated on this CPU (it has no AVX512_BF16): right, but slower than f32\n");
+    tell("bf16 products are emulated on this CPU (it has no AVX512_BF16): right, but slower than f32");
   }
   if (options.device == "cuda" && options.optimize == "all") {
-    fmt::print(stderr, "neap: --optimize all: a GPU does without {}\n", not_for_cuda(options.optimize));
+    tell(fmt::format("--optimize all: a GPU does without {}", not_for_cuda(options.optimize)));
   }
 }
 
