@@ -80,8 +80,7 @@ TEST_F(OrderOfAPlan, IsThatOfThePlanMadeFromIt) {
 TEST_F(OrderOfAPlan, HasWhatIsComputedAgainTwice) {
   Decisions decisions;
   decisions.residency.assign(program_.graph.tensors.size(), Residency::kKeep);
-  for (std::uint32_t i = 0; i < program_.graph.nodes.size(); ++i) {
-    const Node& node = program_.graph.nodes[i];
+  for (const Node& node : program_.graph.nodes) {
     if (node.phase != Phase::kForward || !node.op->cheap) continue;
     for (const TensorId id : node.outputs) decisions.residency[id.index] = Residency::kRecompute;
   }

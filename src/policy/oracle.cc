@@ -161,13 +161,22 @@ Candidate OracleSearch::smallest() {
 
 namespace {
 
+// Times decide which plans are tried, and the fewest bytes need not be among those that times like: who looks for these
+// tries calls that all take as long, too.
+Costs with_even_times(Costs costs) {
+  costs.ms.assign(costs.ms.size(), 1.0);
+  return costs;
+}
+
 class Oracle final : public Policy {
  public:
   std::string_view name() const override { return "oracle"; }
 
   Plan smallest(const PlanningProblem& p) const override {
-    OracleSearch search(p, kForSize);
-    return plan_of(search.recompute(), search.smallest().retention);
+    Plan timed = smallest_by_times(p);
+    const Costs even = with_even_times(p.costs);
+    Plan other = smallest_by_times({p.graph, even, p.link, p.layout, p.levels});
+    return other.peak_bytes < timed.peak_bytes ? std::move(other) : std::move(timed);
   }
 
   // Packing can need a little more than the most that is alive: then with as much less.
@@ -184,6 +193,12 @@ class Oracle final : public Policy {
     }
     Plan least = smallest(p);
     return least.peak_bytes <= budget ? std::optional(std::move(least)) : std::nullopt;
+  }
+
+ private:
+  static Plan smallest_by_times(const PlanningProblem& p) {
+    OracleSearch search(p, kForSize);
+    return plan_of(search.recompute(), search.smallest().retention);
   }
 };
 

@@ -11,7 +11,7 @@ namespace {
 class Segments : public Policy {
  public:
   Plan smallest(const PlanningProblem& p) const override {
-    std::vector<Plan> plans = candidates(p);
+    std::vector<Plan> plans = plans_of(p);
     return *std::min_element(plans.begin(), plans.end(),
                              [](const Plan& a, const Plan& b) { return a.peak_bytes < b.peak_bytes; });
   }
@@ -19,7 +19,7 @@ class Segments : public Policy {
   std::optional<Plan> within(const PlanningProblem& p, std::int64_t budget) const override {
     std::optional<Plan> best;
     double best_ms = 0;
-    for (Plan& plan : candidates(p)) {
+    for (Plan& plan : plans_of(p)) {
       const double ms = simulate(plan, p.costs).ms;
       if (plan.peak_bytes > budget || (best && best_ms <= ms)) continue;
       best_ms = ms;
@@ -32,7 +32,7 @@ class Segments : public Policy {
   virtual std::vector<int> distances(std::size_t layers) const = 0;
 
  private:
-  std::vector<Plan> candidates(const PlanningProblem& p) const {
+  std::vector<Plan> plans_of(const PlanningProblem& p) const {
     const Recompute r(p);
     const std::vector<Layer> layers = find_layers(r);
     std::vector<Plan> out = {plan_of(r, r.store_all)};
