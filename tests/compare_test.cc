@@ -122,6 +122,28 @@ TEST(Compare, TakesBudgetAndPolicyOfAConfigFileUnlessThereAreLists) {
   EXPECT_EQ(Json::parse(other.out)["policy"], "adaptive");
 }
 
+TEST(Compare, TheCommandLineWinsOverAConfigFile) {
+  const ScratchFolder folder;
+  write_text(folder / "both.ini", "budget = 70%\nbudgets = 100%,80%\npolicies = store-all\n");
+  const std::string call = "compare mlp --steps 2 --json - --config " + (folder / "both.ini");
+  const auto asked = [&](const std::string& flags) {
+    const Outcome o = run_neap(call + flags);
+    EXPECT_EQ(o.status, 0) << o.err;
+    std::istringstream in(o.out);
+    std::string out;
+    for (std::string line; std::getline(in, line);) out += Json::parse(line)["asked_budget"].get<std::string>() + " ";
+    return out;
+  };
+  EXPECT_EQ(asked(""), "100% 80% ");
+  EXPECT_EQ(asked(" --budget 90%"), "90% ");
+  EXPECT_EQ(asked(" --budgets 60%"), "60% ");
+  EXPECT_EQ(run_neap("compare --budgets 100% --policies store-all --without spill --steps 0 mlp").err.find("MODEL"),
+            std::string::npos);
+  const Outcome two = run_neap(call + " --budget 1GiB --budgets 50%");
+  EXPECT_EQ(two.status, 2) << "a file does not make it less of a slip";
+  EXPECT_NE(two.err.find("write --budgets alone"), std::string::npos) << two.err;
+}
+
 TEST(Compare, SaysWhichBudgetsItRaised) {
   const ScratchFolder folder;
   const Outcome o =

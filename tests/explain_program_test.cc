@@ -70,6 +70,7 @@ TEST(Reasons, GiveThePriceOfSpillsAndCodecs) {
   for (const Json& layer : rounding["layers"]) {
     if (!has(layer["action"].get<std::string>(), "encode")) continue;
     ++encoded;
+    EXPECT_TRUE(has(layer["reason"].get<std::string>(), "of floats are kept in int8:")) << layer;
     EXPECT_TRUE(has(layer["reason"].get<std::string>(), "ms to encode and decode; int8 stores all")) << layer;
     EXPECT_GT(layer["added_ms"], 0.0) << layer;
   }

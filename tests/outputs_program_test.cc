@@ -58,6 +58,7 @@ TEST(Outputs, WhatIsLostOfAnAnswerIsAnError) {
 
 TEST(Outputs, OneFileIsNotForTwo) {
   const ScratchFolder folder;
+  expect_one_line(run_neap(kRun + ("--json " + (folder / "a") + " --report " + (folder / "a.part"))), 2, "--report");
   const std::string x = folder / "x.safetensors";
   expect_one_line(run_neap(kRun + ("--trace " + x + " --save " + x)), 2, "--trace and --save are both");
   expect_one_line(run_neap(kRun + ("--json " + x + " --decisions " + (folder / "./x.safetensors"))), 2, "are both");
@@ -101,7 +102,9 @@ TEST(Values, AreNotTheNextFlag) {
   expect_one_line(run_neap("train mlp --json --report --steps 1"), 2,
                   "--json: its value is missing, --report comes next");
   expect_one_line(run_neap("train mlp --budget --steps=1"), 2, "--budget: its value is missing");
-  EXPECT_EQ(run_neap("train mlp --batch 8 --steps 1 --no-shuffle --json " + (folder / "--x")).status, 0);
+  const Outcome o = run_neap("train mlp --batch 8 --steps 1 --no-shuffle --json --x", "cd " + (folder / "") + " &&");
+  EXPECT_EQ(o.status, 0) << o.err;
+  EXPECT_TRUE(std::filesystem::exists(folder / "--x"));
 }
 
 TEST(Ranges, AreSaidInWords) {

@@ -104,7 +104,10 @@ TEST(RunLog, OfAKilledRunIsThereInWholeLines) {
   EXPECT_EQ(run_of(read_file(folder / "run.html"))["steps"], lines.size());
   EXPECT_EQ(run_neap(kRun + ("--steps 3 --replay " + (folder / "d.jsonl.part"))).status, 0);
 
-  ASSERT_EQ(run_neap(kRun + ("--steps 2 --json " + log)).status, 0) << "over what the killed run left";
+  const Outcome over = run_neap(kRun + ("--steps 2 --json " + log));
+  ASSERT_EQ(over.status, 0) << "over what the killed run left";
+  EXPECT_NE(over.err.find("run.jsonl.part', of a run that has not ended, will be replaced"), std::string::npos)
+      << over.err;
   EXPECT_EQ(lines_of(read_file(log)).size(), 3U);
   EXPECT_FALSE(std::filesystem::exists(log + ".part"));
   EXPECT_EQ(run_neap("report " + log).err, "");

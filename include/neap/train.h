@@ -341,6 +341,8 @@ class Trainer {
   void checkpoint() const;
 
   // The last steps as a file for ui.perfetto.dev: calls, transfers, live bytes, and who had which piece of the arena.
+  // False: advance() has thrown in the middle of a step, and what the weights are now must not be saved.
+  bool is_whole() const;
   // Needs TrainOptions::trace.
   void write_trace(const std::string& path) const;
   // The file of TrainOptions::decisions is complete from now on; nothing when none was asked for.

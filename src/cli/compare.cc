@@ -195,17 +195,16 @@ void compare_at(const std::shared_ptr<const Model>& model, CompareCommand& c, co
   }
 }
 
-// What train takes one of, and compare a list of. One alone is a list of one. Beside a list it is a slip, unless it
-// comes from a config file, which may be train's too: then the list counts.
+// What train takes one of, and compare a list of. One alone is a list of one. Beside a list it is a slip; with_config()
+// leaves no more than one of both where files are in play.
 void take_one(const CLI::App& app, const std::string& flag, const std::string& list, std::vector<std::string>& out) {
   const CLI::Option& one = *app.get_option(flag);
   if (one.count() == 0) return;
   const std::string& value = one.results().back();
-  if (app.count(list) == 0) {
-    out = {value};
-  } else if (app.count("--config") == 0) {
+  if (app.count(list) > 0) {
     throw UserError(fmt::format("{0} {2} beside {1}: compare takes one list; write {1} alone", flag, list, value));
   }
+  out = {value};
 }
 
 void take_what_is_of_train(CompareCommand& c) {
@@ -259,12 +258,18 @@ Command add_compare(CLI::App& app) {
   add_train_flags(app, command->flags);
   command->flags.options.steps = 20;
   app.add_option("--steps", command->flags.options.steps, "steps of each run")->check(positive());
-  app.add_option("--budgets", command->budgets, "as --budget takes them, with commas between")->delimiter(',');
-  app.add_option("--policies", command->policies, "as --policy takes them, with commas between")->delimiter(',');
+  // MODEL may follow each list.
+  app.add_option("--budgets", command->budgets, "as --budget takes them, with commas between")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--policies", command->policies, "as --policy takes them, with commas between")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option(
          "--without", command->without,
          "adaptive once more, each time without one of recompute, spill, bits, optimize, recurrent (gears and gates)")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::IsMember({"recompute", "spill", "bits", "optimize", "recurrent"}));
   app.add_option("--chart", command->chart, "memory against time, with the Pareto front, as FILE.svg");
   app.add_option("--json", command->json, "one summary a budget and policy; - is standard output");

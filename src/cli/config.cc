@@ -166,6 +166,31 @@ std::string meant_flag(const CLI::App& app, const std::vector<std::string>& argu
   return {};
 }
 
+namespace {
+
+bool is_given(const std::vector<std::string>& arguments, const std::string& name) {
+  return std::ranges::any_of(arguments, [&](const std::string& a) { return a == name || a.starts_with(name + "="); });
+}
+
+// What the command line says wins. A file may be train's and compare's: then what compare takes a list of stands there
+// twice, and the list counts.
+void drop_what_is_overruled(const CLI::App& sub, const std::vector<std::string>& line,
+                            std::vector<std::string>& settings) {
+  constexpr std::pair<const char*, const char*> kOneAndList[] = {{"--budget", "--budgets"}, {"--policy", "--policies"}};
+  const std::vector<std::string> in_files = settings;
+  std::erase_if(settings, [&](const std::string& setting) {
+    const std::string name = setting.substr(0, setting.find('='));
+    for (const auto& [one, list] : kOneAndList) {
+      if (sub.get_option_no_throw(list) == nullptr) continue;
+      if (name == one && (is_given(line, list) || is_given(in_files, list))) return true;
+      if (name == list && is_given(line, one)) return true;
+    }
+    return is_given(line, name);
+  });
+}
+
+}  // namespace
+
 std::vector<std::string> with_config(CLI::App& app, int argc, char** argv) {
   std::vector<std::string> out(argv + 1, argv + argc);
   if (out.empty() || out[0].starts_with('-')) return out;
@@ -189,6 +214,7 @@ std::vector<std::string> with_config(CLI::App& app, int argc, char** argv) {
     if (path.empty()) continue;
     for (std::string& setting : read_config(*sub, path)) settings.push_back(std::move(setting));
   }
+  drop_what_is_overruled(*sub, out, settings);
   out.insert(out.begin() + 1, settings.begin(), settings.end());
   return out;
 }

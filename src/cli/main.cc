@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <system_error>
 #include <vector>
 
 #include "cli/commands.h"
@@ -97,8 +98,10 @@ int main(int argc, char** argv) {
     return complain(kDeviceFailed, e.what());
   } catch (const std::bad_alloc&) {
     return complain(kDeviceFailed, "the machine has no memory left");
-  } catch (const std::exception& e) {
+  } catch (const std::system_error& e) {  // what fmt throws
     if (std::ferror(stdout) != 0) return complain(kWrongCall, kLostOutput);
+    return complain(kBug, fmt::format("internal error: {}", e.what()));
+  } catch (const std::exception& e) {
     return complain(kBug, fmt::format("internal error: {}", e.what()));
   }
 }

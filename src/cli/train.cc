@@ -13,6 +13,7 @@
 #include "cli/run_log.h"
 #include "cli/train_flags.h"
 #include "core/bytes.h"
+#include "core/log_file.h"
 #include "neap/error.h"
 #include "train/budget.h"
 
@@ -133,13 +134,11 @@ void after_step(Run& run, const StepReport& report) {
 // What went wrong between two steps, when everything that was trained is whole; null: nothing. Throws what goes wrong
 // within one.
 std::exception_ptr train(Run& run) {
-  while (run.trainer.step() < run.options().steps && g_stop == 0) {
-    const StepReport report = run.trainer.advance();
-    try {
-      after_step(run, report);
-    } catch (const std::exception&) {
-      return std::current_exception();
-    }
+  try {
+    while (run.trainer.step() < run.options().steps && g_stop == 0) after_step(run, run.trainer.advance());
+  } catch (const std::exception&) {
+    if (!run.trainer.is_whole()) throw;
+    return std::current_exception();
   }
   return nullptr;
 }
@@ -180,11 +179,11 @@ void finish(Run& run, std::exception_ptr first) {
   attempt(!run.options().checkpoint.empty(), [&] { trainer.checkpoint(); });
   attempt(!c.save.empty(), [&] { trainer.save(c.save); });
   attempt(has_evaluation(run.options()) && is_whole, [&] { evaluate(trainer, run.log, run.progress); });
-  attempt(true, [&] { run.log.end(trainer); });
+  attempt(is_whole, [&] { run.log.end(trainer); });
   attempt(!c.save_learnt.empty(), [&] { write_file(c.save_learnt, trainer.learnt()); });
   attempt(!c.trace.empty(), [&] { trainer.write_trace(c.trace); });
-  attempt(true, [&] { trainer.finish_decisions(); });
-  attempt(true, [&] { run.log.finish(trainer); });
+  attempt(is_whole, [&] { trainer.finish_decisions(); });
+  attempt(is_whole, [&] { run.log.finish(trainer); });
   if (first) std::rethrow_exception(first);
   print_end(trainer.summary(), run.begin.steps, run.progress);
 }
@@ -209,14 +208,33 @@ void note_replaced_checkpoint(const TrainOptions& o) {
   tell(fmt::format("'{}' will be replaced; --resume would go on from it", path.string()));
 }
 
+bool is_file(const std::string& path) { return !path.empty() && path != "-"; }
+
+std::vector<NamedFile> growing_files(const TrainCommand& c) {
+  std::vector<NamedFile> out = {{"--json", c.log.json}, {"--decisions", c.flags.options.decisions}};
+  std::erase_if(out, [](const NamedFile& file) { return !is_file(file.path); });
+  return out;
+}
+
+// What a run that was killed has told.
+void note_replaced_logs(const TrainCommand& c) {
+  for (const NamedFile& file : growing_files(c)) {
+    const std::filesystem::path part = LogFile::part_of(file.path);
+    std::error_code absent;
+    if (!std::filesystem::is_regular_file(part, absent)) continue;
+    tell(fmt::format("'{}', of a run that has not ended, will be replaced", part.string()));
+  }
+}
+
 // Before the start, not after hours.
 void check_outputs(const TrainCommand& c) {
-  refuse_one_file_for_two({{"--json", c.log.json},
-                           {"--report", c.log.report},
-                           {"--trace", c.trace},
-                           {"--save", c.save},
-                           {"--save-learnt", c.save_learnt},
-                           {"--decisions", c.flags.options.decisions}});
+  std::vector<NamedFile> files = {
+      {"--report", c.log.report}, {"--trace", c.trace}, {"--save", c.save}, {"--save-learnt", c.save_learnt}};
+  for (const NamedFile& file : growing_files(c)) {
+    files.push_back(file);
+    files.push_back({file.flag, LogFile::part_of(file.path).string()});
+  }
+  refuse_one_file_for_two(files);
   check_save_path(c.save);
   if (!c.trace.empty()) probe(c.trace);
   if (!c.save_learnt.empty()) probe(c.save_learnt);
@@ -231,6 +249,7 @@ int run(TrainCommand& c) {
   const TrainOptions& o = c.flags.options;
   Trainer trainer(open_noted_model(o.model), o);
   note_replaced_checkpoint(o);
+  note_replaced_logs(c);
   Progress progress(trainer.step(), o.steps, log.is_stdout());
   Run run{.c = c,
           .trainer = trainer,

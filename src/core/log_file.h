@@ -10,8 +10,8 @@
 namespace neap {
 
 // Lines that are there while a run writes them, in FILE.part, which takes FILE's name by finish(). A run that is killed
-// or ends by an error leaves FILE.part, an older FILE stays. A line costs one write(2); nothing exists before the
-// first.
+// or fails leaves FILE.part, which the next one replaces, and an older FILE stays. A line costs one write(2); nothing
+// exists before the first.
 class LogFile {
  public:
   // UserError at once when FILE cannot be written, or another run writes it.

@@ -18,6 +18,8 @@ constexpr std::int64_t kFlights[] = {16 * kMiB, 4 * kMiB, 0};  // for which the 
 constexpr int kFewShares[] = {15, 30, 50, 75};
 constexpr int kManyShares[] = {5, 10, 15, 20, 30, 40, 50, 60, 75, 90};
 
+bool has_room_outside(const PlanningProblem& p) { return p.link.room_bytes != 0; }
+
 class Joint {
  public:
   Joint(const PlanningProblem& problem, std::int64_t budget, double best_ms, bool may_spill, const JointEffort& effort)
@@ -25,7 +27,7 @@ class Joint {
         exact_(without_choice(problem)),
         budget_(budget),
         best_ms_(best_ms),
-        may_spill_(may_spill),
+        may_spill_(may_spill && has_room_outside(problem)),
         effort_(effort) {
     for (std::size_t i = 0; i < p_.costs.ms.size(); ++i) {
       if (p_.graph.nodes[i].phase == Phase::kUpdate) update_ms_ += p_.costs.ms[i];

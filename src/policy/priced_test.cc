@@ -108,6 +108,23 @@ TEST_F(Priced, WithoutMeansItIsTheChainOfRecomputation) {
   }
 }
 
+TEST_F(Priced, ALinkThatLeadsNowhereIsNone) {
+  StoredLevels levels = fixed_levels(program_.graph, precision::Level::kInt8);
+  PlanningProblem p = problem(1e6);
+  p.levels = &levels;
+  PlanningProblem closed = p;
+  closed.link.room_bytes = 0;
+  for (const double part : {0.3, 0.5, 0.7}) {
+    constexpr double kAny = 1e9;
+    const auto shut = joint_within(closed, share(part), kAny, true, kJointWhileRunning);
+    const auto none = joint_within(p, share(part), kAny, false, kJointWhileRunning);
+    ASSERT_EQ(shut.has_value(), none.has_value()) << part;
+    if (!shut) continue;
+    EXPECT_TRUE(shut->plan.slots.empty()) << part;
+    EXPECT_EQ(shut->plan, none->plan) << part;
+  }
+}
+
 TEST_F(Priced, RoundsWhatACodecMakesCheaperThanAnythingElse) {
   StoredLevels levels = fixed_levels(program_.graph, precision::Level::kInt8);
   PlanningProblem p = problem(10);  // hopeless

@@ -42,7 +42,11 @@ TEST(BudgetControl, WhatIsRefusedWasNoStepsBudget) {
 }
 
 TEST(BudgetControl, ALoweredBudgetDoesNotContradictThePeak) {
-  TrainOptions options{.model = "gpt-mini:layers=1,width=32,heads=2", .steps = 4, .batch = 4, .length = 32};
+  TrainOptions options;
+  options.model = "gpt-mini:layers=1,width=32,heads=2";
+  options.steps = 4;
+  options.batch = 4;
+  options.length = 32;
   options.threads = 1;
   options.budget = "100%";
   options.budget_schedule = "3:min";

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "core/bytes.h"
@@ -70,7 +71,18 @@ std::int64_t Trainer::Impl::set_budget(std::string_view text) {
   return budget_.ask(text);
 }
 
+// In the middle of a step, which no file may end: what went wrong is thrown by finish_decisions().
 void Trainer::Impl::note_decisions(const Stepper& stepper, bool is_new_plan) {
+  if (decisions_error_) return;
+  try {
+    add_decisions(stepper, is_new_plan);
+  } catch (const UserError& e) {
+    decisions_error_ = std::current_exception();
+    note_ = fmt::format("{}; training goes on without it", e.what());
+  }
+}
+
+void Trainer::Impl::add_decisions(const Stepper& stepper, bool is_new_plan) {
   const bool is_new_budget = std::exchange(noted_budget_, budget()) != budget();
   if (!is_new_plan && !is_new_budget) return;
   decisions_->add({.step = step_ + 1,
@@ -81,8 +93,9 @@ void Trainer::Impl::note_decisions(const Stepper& stepper, bool is_new_plan) {
 }
 
 void Trainer::Impl::finish_decisions() {
-  if (decisions_) decisions_->finish();
-  decisions_.reset();
+  const std::unique_ptr<DecisionsWriter> writer = std::move(decisions_);
+  if (decisions_error_) std::rethrow_exception(std::exchange(decisions_error_, nullptr));
+  if (writer) writer->finish();
 }
 
 }  // namespace neap

@@ -1,7 +1,9 @@
 // What a run that follows another's decisions does with budgets of its own.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <csignal>
 #include <string>
 #include <utility>
 
@@ -57,6 +59,7 @@ TEST_F(ReplayedRun, NeverGoesAboveABudgetOfItsOwn) {
         while (trainer.step() < options_.steps) trainer.advance();
       },
       {"--replay", "more than the budget"});
+  EXPECT_TRUE(trainer.is_whole()) << "what was trained before can be saved";
 }
 
 TEST_F(ReplayedRun, TellsOfNoPeakThatOnlyItsOwnPlanWouldHave) {
@@ -75,6 +78,45 @@ TEST_F(ReplayedRun, TakesNoOtherBudgetWhileItRuns) {
   expect_user_error([&] { trainer.set_budget("min"); }, {"--replay", "takes no other"});
   while (trainer.step() < options_.steps) trainer.advance();
   EXPECT_EQ(trainer.summary().weights_hash, first_.summary.weights_hash);
+}
+
+// Files of this process may not grow: as on a full disk.
+class FullDisk {
+ public:
+  FullDisk() {
+    ::getrlimit(RLIMIT_FSIZE, &former_);
+    rlimit none = former_;
+    none.rlim_cur = 0;
+    ::setrlimit(RLIMIT_FSIZE, &none);
+  }
+  ~FullDisk() {
+    ::setrlimit(RLIMIT_FSIZE, &former_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+
+ private:
+  rlimit former_ = {};
+  void (*handler_)(int) = std::signal(SIGXFSZ, SIG_IGN);
+};
+
+TEST(DecisionsOnAFullDisk, LoseNothingThatIsTrained) {
+  const testing::TempDir folder;
+  TrainOptions options = {.model = "mlp:hidden=16", .steps = 3, .batch = 4};
+  const testing::Record undisturbed = testing::run(options);
+  options.decisions = folder / "d.jsonl";
+  Trainer trainer(options);
+  std::string note;
+  {
+    const FullDisk full;
+    note = trainer.advance().note;
+    EXPECT_TRUE(trainer.is_whole());
+  }
+  EXPECT_NE(note.find("training goes on without it"), std::string::npos) << note;
+  while (trainer.step() < options.steps) EXPECT_EQ(trainer.advance().note, "");
+  EXPECT_EQ(trainer.summary().weights_hash, undisturbed.summary.weights_hash);
+  expect_user_error([&] { trainer.finish_decisions(); }, {"d.jsonl"});
 }
 
 }  // namespace

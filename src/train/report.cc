@@ -69,7 +69,8 @@ class LayerReports {
     std::int64_t fetched = 0;
     double link_ms = 0;        // that its transfers take, beside the calls or not
     double host_ms = 0;        // that calls lose to them
-    std::int64_t encoded = 0;  // bytes of the floats
+    std::int64_t encoded = 0;  // bytes of the floats, and of which level
+    std::map<precision::Level, std::int64_t> codes;
     std::int64_t rounded_away = 0;
     double codec_ms = 0;
     double again_ms = 0;
@@ -127,6 +128,7 @@ class LayerReports {
     row.codec_ms += codec_ms(r_.problem.costs.codec, in.action, in.level, in.elements);
     if (in.action != Action::kEncode) return;
     row.encoded += in.elements * 4;
+    row.codes[in.level] += in.elements * 4;
     row.rounded_away += in.elements * 4 - precision::encoded_bytes(in.level, in.elements);
   }
 
@@ -142,9 +144,9 @@ class LayerReports {
   }
 
   // "int8", or "int8+int4", that of the most bytes first.
-  static std::string precision_of(const Row& row) {
+  static std::string names_of(const std::map<precision::Level, std::int64_t>& levels) {
     std::vector<std::pair<std::int64_t, precision::Level>> by_bytes;
-    for (const auto& [level, bytes] : row.levels) by_bytes.emplace_back(-bytes, level);
+    for (const auto& [level, bytes] : levels) by_bytes.emplace_back(-bytes, level);
     std::sort(by_bytes.begin(), by_bytes.end());
     std::string out;
     for (const auto& [bytes, level] : by_bytes) {
@@ -168,7 +170,7 @@ class LayerReports {
     return {.name = layers_[i].name,
             .action = action_of(i, segment),
             .kept_bytes = row.kept,
-            .precision = precision_of(row),
+            .precision = names_of(row.levels),
             .error = row.error,
             .reason = reason_of(i),
             .freed_bytes = freed_bytes(i),
@@ -200,7 +202,7 @@ class LayerReports {
     if (row.again > 0) out.push_back(again_text(i));
     if (row.encoded > 0) {
       out.push_back(fmt::format("{} of floats are kept in {}: {:.2f} ms to encode and decode", human_bytes(row.encoded),
-                                precision_of(row), row.codec_ms));
+                                names_of(row.codes), row.codec_ms));
     }
     if (row.spilled > 0) {
       out.push_back(

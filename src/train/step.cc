@@ -66,6 +66,7 @@ StepReport Trainer::Impl::advance() {
   for (part_ = 0; part_ < setup_.spec.parts; ++part_) run_part(out);
   part_ = 0;
   ++step_;
+  is_whole_ = true;
   loss_ = out.loss / static_cast<float>(setup_.spec.parts);
   out.step = step_;
   out.loss = loss_;
@@ -108,6 +109,7 @@ void Trainer::Impl::run_part(StepReport& report) {
   write_inputs(stepper);
   gearbox_.enter(stepper.executor(), headroom(stepper));
   const auto compute_start = Clock::now();
+  is_whole_ = false;
   run_step(stepper);
   float loss = 0;
   stepper.executor().read(stepper.loss(), &loss);

@@ -211,6 +211,7 @@ void Trainer::Impl::write_inputs(Stepper& stepper) {
 Trainer::~Trainer() = default;
 std::int64_t Trainer::step() const { return impl_->step(); }
 StepReport Trainer::advance() { return impl_->advance(); }
+bool Trainer::is_whole() const { return impl_->is_whole(); }
 EvalReport Trainer::evaluate() { return impl_->evaluate(); }
 void Trainer::save(const std::string& path) const { impl_->save(path); }
 void Trainer::checkpoint() const { impl_->checkpoint(); }

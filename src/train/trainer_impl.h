@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,6 +42,7 @@ class Trainer::Impl {
 
   std::int64_t step() const { return step_; }
   StepReport advance();
+  bool is_whole() const { return is_whole_; }
   EvalReport evaluate();
   void save(const std::string& path) const;
   void checkpoint() const;
@@ -72,6 +74,8 @@ class Trainer::Impl {
   std::int64_t steering_bytes() const;
   Stepper& tuned(Stepper& planned);
   void note_tuning(double ms);
+  // Whose turn it was last; before the first step the run's first.
+  const Stepper& present() const;
   Stepper& stepper_for(const BatchInfo& batch);
   Stepper& stepper_of(const BatchShape& shape);
   [[noreturn]] void stop(const std::string& why);
@@ -109,6 +113,7 @@ class Trainer::Impl {
   void refuse_above_budget(const Plan& recorded) const;
   [[noreturn]] void refuse_replay(const std::string& why) const;
   void note_decisions(const Stepper& stepper, bool is_new_plan);
+  void add_decisions(const Stepper& stepper, bool is_new_plan);
 
   TrainOptions options_;
   Setup setup_;
@@ -138,6 +143,7 @@ class Trainer::Impl {
   std::string busy_source_;
   RecordingWriter* recorder_ = nullptr;
   std::unique_ptr<DecisionsWriter> decisions_;     // null: nobody wants them
+  std::exception_ptr decisions_error_;             // from which on no more were written; null: none
   std::unique_ptr<const DecisionsReader> replay_;  // null: this run decides itself
   std::optional<std::int64_t> most_replayed_;      // a budget of this run's own; none: those that were recorded hold
   std::optional<std::int64_t> noted_budget_;
@@ -146,6 +152,7 @@ class Trainer::Impl {
   std::int64_t step_ = 0;
   std::int64_t part_ = 0;     // of the batch: which is being run
   bool part_begins_ = false;  // behind nothing
+  bool is_whole_ = true;      // no step is under way
   std::int64_t peak_ = 0;
   std::int64_t violations_ = 0;
   std::int64_t plans_ = 0;  // that have run

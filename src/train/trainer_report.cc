@@ -23,11 +23,13 @@ std::int64_t rss_peak() {
   return static_cast<std::int64_t>(usage.ru_maxrss) * kKiB;
 }
 
-// Whose turn it was last, whatever was evaluated since; before the first step the run's first. Not with a tuner, which
-// has steppers of its own.
-const Stepper& used_last(const Steppers& steppers) { return **steppers.begin(); }
-
 }  // namespace
+
+// An evaluation has no turn. A tuner has steppers of its own.
+const Stepper& Trainer::Impl::present() const {
+  if (active_ != nullptr) return *active_;
+  return tuner_ ? tuner_->current() : **steppers_.begin();
+}
 
 double StepTimes::median() const {
   std::array<double, 1024> sorted = ms_;
@@ -44,7 +46,7 @@ void Trainer::Impl::write_trace(const std::string& path) const {
 }
 
 std::vector<StoredTensorReport> Trainer::Impl::stored_rows() const {
-  const Stepper& last = used_last(steppers_);
+  const Stepper& last = present();
   auto out = setup_.levels ? setup_.levels->rows(last.plan(), last.graph()) : std::vector<StoredTensorReport>{};
   std::ranges::move(carried_.rows(), std::back_inserter(out));
   return out;
@@ -57,7 +59,7 @@ std::int64_t Trainer::Impl::steering_bytes() const {
 }
 
 Summary Trainer::Impl::summary() const {
-  const Stepper& last = used_last(steppers_);
+  const Stepper& last = present();
   return {.model = model().name(),
           .device = options_.device,
           .policy = options_.policy,
@@ -73,7 +75,7 @@ Summary Trainer::Impl::summary() const {
           .min_budget_bytes = budget_.minimum(),
           .violations = violations_,
           .median_step_ms = times_.median(),
-          .predicted_step_ms = active_ != nullptr ? Steering::predicted_ms(*active_) : 0,
+          .predicted_step_ms = Steering::predicted_ms(last),
           .link_busy_ms = link_busy_ms_,
           .compute_busy_ms = compute_busy_ms_,
           .overlap_ms = overlap_ms_,
@@ -86,7 +88,7 @@ Summary Trainer::Impl::summary() const {
           .planning_wait_ms = steering_.waited_ms(),
           .plan_swaps = steering_.swaps(),
           .replays = replays_,
-          .saved_bytes = saved_bytes(first().plan(), graph()),
+          .saved_bytes = saved_bytes(last.plan(), last.graph()),
           .exact_saved_bytes = setup_.exact_saved_bytes,
           .encoding_error = setup_.levels ? setup_.levels->total_error(last.plan(), last.graph()) : 0,
           .kept_exact = setup_.levels ? setup_.levels->troubles() : 0,
@@ -101,14 +103,14 @@ Summary Trainer::Impl::summary() const {
 }
 
 PlanReport Trainer::Impl::plan() const {
-  const Stepper& stepper = active_ != nullptr ? *active_ : first();
+  const Stepper& stepper = present();
   PlanReport out = report_of(setup_, *stepper.program(), stepper.plan());
   out.arena_bytes = arena_->bytes();
   return out;
 }
 
 std::optional<double> Trainer::Impl::oracle_step_ms() const {
-  const Stepper& stepper = active_ != nullptr ? *active_ : first();
+  const Stepper& stepper = present();
   const double predicted_ms = Steering::predicted_ms(stepper);
   if (!budget() || *budget() >= setup_.store_all_bytes || !(predicted_ms > 0)) return std::nullopt;
   const Costs& costs = stepper.program()->costs;
@@ -120,7 +122,7 @@ std::optional<double> Trainer::Impl::oracle_step_ms() const {
 }
 
 std::vector<std::string> Trainer::Impl::advice() const {
-  const Stepper& stepper = active_ != nullptr ? *active_ : first();
+  const Stepper& stepper = present();
   if (!budget()) return {};
   StoredLevels stored;
   const PlanningProblem problem = setup_.problem(*stepper.program(), &stepper.layout(), stored);

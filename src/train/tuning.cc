@@ -50,7 +50,7 @@ void Trainer::Impl::make_tuner() {
 
 TuningReport Trainer::Impl::tuning_report() const {
   TuningReport out = tuner_ ? tuner_->report() : TuningReport{};
-  out.loops = loops_of(*(active_ != nullptr ? *active_ : first()).program());
+  out.loops = loops_of(*present().program());
   return out;
 }
 
