@@ -107,7 +107,20 @@ TEST(Values, AreNotTheNextFlag) {
   EXPECT_TRUE(std::filesystem::exists(folder / "--x"));
 }
 
+TEST(Values, AreNotEmpty) {
+  for (const char* flag : {"--budget", "--save", "--init", "--spill-dir", "--json"}) {
+    expect_one_line(run_neap("train mlp --steps 0 " + std::string(flag) + " ''"), 2, flag);
+  }
+  expect_one_line(run_neap("compare mlp --budgets=''"), 2, "--budgets");
+}
+
+TEST(Values, OfFreezeLeaveTheModelAlone) {
+  const Outcome o = run_neap("train --freeze 'fc1*' mlp:hidden=16 --steps 1 --batch 4");
+  EXPECT_EQ(o.status, 0) << o.err;
+}
+
 TEST(Ranges, AreSaidInWords) {
+  expect_one_line(run_neap("train mlp --seed -1"), 2, "'-1' is not a number from 0 on");
   expect_one_line(run_neap("train mlp --steps -1"), 2, "'-1' is not a number from 0 on");
   expect_one_line(run_neap("train mlp --batch 0"), 2, "'0' is not a number above 0");
   expect_one_line(run_neap("train mlp --steps 99999999999999999999"), 2, "is not a number");

@@ -25,14 +25,15 @@ namespace {
 
 void set_random_transfers(RandomStream& random, Decisions& out) {
   constexpr std::int64_t kFlights[] = {0, 1000, 1 << 20};
+  constexpr std::uint32_t kWaits[] = {0, 1, 2, 6};
   out.flight_bytes = kFlights[random.below(3)];
   out.early_updates = random.below(2) == 0;
-  out.every_wait = random.below(2) == 0;
+  out.every_wait_above = kWaits[random.below(4)];
   out.link = {.write_bytes_per_ms = 1e3, .read_bytes_per_ms = 1e3};
 }
 
 bool can_go(const Graph& graph, const std::vector<Window>& views, const Decisions& decisions, TensorId id) {
-  return decisions.every_wait ? can_leave(graph, views, id) : can_spill(graph, views, id);
+  return decisions.every_wait_above > 0 ? can_leave(graph, views, id) : can_spill(graph, views, id);
 }
 
 Decisions random_decisions(const Graph& graph, std::uint64_t seed) {

@@ -54,7 +54,7 @@ TEST(Spill, TransfersThatFailAreSurvivedToTheSameBits) {
 TEST(Spill, ADiskThatFillsUpIsDoneWithout) {
   const std::string hash = stored_hash();
   for (const char* how : {"--budget 75% --spill-fault full:1MiB", "--budget 75% --spill-fault full:1MiB@17",
-                          "--budget min --spill-fault full:0@30"}) {
+                          "--budget min+20% --spill-fault full:0@30"}) {
     const Outcome o = run_neap(kRun + std::string("--policy spill --json - --steps 5 ") + how);
     ASSERT_EQ(o.status, 0) << how << "\n" << o.err;
     EXPECT_NE(o.err.find("the disk is full"), std::string::npos) << o.err;
@@ -66,13 +66,14 @@ TEST(Spill, ADiskThatFillsUpIsDoneWithout) {
   }
 }
 
-// A smaller budget comes after the disk is gone: everything fits by recomputation.
+// A smaller budget comes after the disk is gone: everything fits by recomputation, which needs more than spilling at
+// its least.
 TEST(Spill, ADiskThatIsGoneBeforeTheBudgetIsCut) {
   const std::string run =
       "train gpt-mini:layers=4,width=96,heads=4 --batch 8 --length 64 --length-schedule 1:64,6:48 --steps 8 --seed 1 "
       "--json - ";
   const Json stored = last_line(run_neap(run + "--policy store-all"));
-  const Outcome o = run_neap(run + "--policy spill --spill-fault full:0@3 --budget-schedule 1:60%,5:min,7:70%");
+  const Outcome o = run_neap(run + "--policy spill --spill-fault full:0@3 --budget-schedule 1:60%,5:min+10%,7:70%");
   ASSERT_EQ(o.status, 0) << o.err;
   EXPECT_NE(o.err.find("from now on tensors are made again"), std::string::npos) << o.err;
   EXPECT_EQ(last_line(o)["weights_hash"], stored["weights_hash"]);
@@ -97,6 +98,13 @@ TEST(Spill, FoldersThatCannotBeUsedEndBeforeTheFirstStep) {
     EXPECT_NE(o.err.find(folder), std::string::npos) << o.err;
     EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << o.err;
   }
+}
+
+// However late it is needed.
+TEST(Spill, APlaceIsTriedBeforeTheFirstStep) {
+  const Outcome o = run_neap(kRun + std::string("--steps 2 --policy spill --budget 100% --spill-dir /no/such/folder"));
+  EXPECT_EQ(o.status, 2);
+  EXPECT_NE(o.err.find("cannot spill to '/no/such/folder'"), std::string::npos) << o.err;
 }
 
 TEST(Spill, AFileSystemInMemoryWillDo) {

@@ -147,7 +147,7 @@ TEST(Training, ObeysBudgetsWhileItRuns) {
   for (const Json& line : lines) {
     if (line.contains("summary") || line["budget_bytes"].is_null()) continue;
     EXPECT_LE(line["peak_bytes"], line["budget_bytes"]);
-    was_small |= line["peak_bytes"] == summary["min_budget_bytes"];
+    was_small |= line["peak_bytes"] <= summary["min_budget_bytes"];
   }
   EXPECT_TRUE(was_small);
   EXPECT_EQ(lines[lines.size() - 2]["peak_bytes"], summary["store_all_bytes"]);

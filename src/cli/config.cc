@@ -154,6 +154,14 @@ void refuse_missing_values(const CLI::App& app, const std::vector<std::string>& 
   }
 }
 
+void refuse_empty_values(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::vector<std::string>& given = option->results();
+    if (std::ranges::find(given, "") == given.end()) continue;
+    throw UserError(fmt::format("{}: its value is empty; give one, or leave it out", option->get_name()));
+  }
+}
+
 std::string meant_flag(const CLI::App& app, const std::vector<std::string>& arguments) {
   const CLI::App* const sub = command_of(app, arguments);
   if (sub == nullptr) return {};

@@ -10,6 +10,9 @@ namespace neap {
 // The program's arguments with those of the config file put in front of the user's own. UserError names file and key.
 std::vector<std::string> with_config(CLI::App& app, int argc, char** argv);
 
+// UserError for --flag '' among what was given: a variable that is not set would leave out a budget without a word.
+void refuse_empty_values(const CLI::App& command);
+
 // "; did you mean '--steps'?" for the first of the arguments that is no flag of its command; empty: none is near.
 std::string meant_flag(const CLI::App& app, const std::vector<std::string>& arguments);
 

@@ -77,7 +77,9 @@ int run(int argc, char** argv) {
     return complain(kWrongCall, fmt::format("{} (neap --help lists the flags)", e.what()));
   }
   for (const auto& [sub, command] : commands) {
-    if (sub->parsed()) return command();
+    if (!sub->parsed()) continue;
+    neap::refuse_empty_values(*sub);
+    return command();
   }
   return kWrongCall;
 }

@@ -15,6 +15,7 @@
 #include "core/bytes.h"
 #include "core/log_file.h"
 #include "neap/error.h"
+#include "pool/spill_file.h"
 #include "train/budget.h"
 
 namespace neap {
@@ -236,6 +237,7 @@ void check_outputs(const TrainCommand& c) {
   }
   refuse_one_file_for_two(files);
   check_save_path(c.save);
+  if (const std::string& folder = c.flags.options.spill_dir; !folder.empty()) const SpillFile probe(folder, 0);
   if (!c.trace.empty()) probe(c.trace);
   if (!c.save_learnt.empty()) probe(c.save_learnt);
   check_checkpoint_folder(c.flags.options.checkpoint);

@@ -93,11 +93,12 @@ void add_optimizer_flags(CLI::App& app, TrainFlags& flags) {
 
 void add_run_flags(CLI::App& app, TrainFlags& flags) {
   TrainOptions& o = flags.options;
-  app.add_option("--seed", o.seed, "of initial weights, shuffling and dropout");
+  app.add_option("--seed", o.seed, "of initial weights, shuffling and dropout")->check(not_negative());
   app.add_flag("--shuffle,!--no-shuffle", o.shuffle, "new order of the samples in every epoch");
   app.add_flag("--flip", o.flip, "random horizontal flips of images");
   app.add_option("--crop", o.crop, "random crops from images padded by this many pixels")->check(not_negative());
   app.add_option("--freeze", o.freeze, "parameters that stay as they are (pattern with * and ?)")
+      ->allow_extra_args(false)  // MODEL may follow
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--bn", flags.bn, "train or frozen")->check(CLI::IsMember({"train", "frozen"}));
   app.add_option("--init", o.init, "weights to start from, a .safetensors file");

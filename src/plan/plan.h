@@ -128,9 +128,9 @@ struct Decisions {
   // With spills: state changes as early as it can, which frees gradients, instead of behind the last fetch, which lets
   // a step be run again when spilled bytes are lost.
   bool early_updates = false;
-  // With spills: tensors leave for every long wait between two uses, also within forward or backward, and of gradients.
-  // A step whose write fails in backward cannot be run again once state has changed.
-  bool every_wait = false;
+  // With spills, above 0: tensors leave for every wait of more calls than this between two uses, also within forward or
+  // backward, and of gradients. A step whose write fails in backward cannot be run again once state has changed.
+  std::uint32_t every_wait_above = 0;
   Link link;  // by which transfers are placed
   StoredLevels levels;
   friend bool operator==(const Decisions&, const Decisions&) = default;

@@ -7,11 +7,14 @@
 namespace neap {
 namespace {
 
+constexpr std::size_t kLongWaitOfWeights = 6;  // calls between two uses
+
 class Spiller {
  public:
-  Spiller(const Graph& graph, Schedule& schedule)
+  Spiller(const Graph& graph, Schedule& schedule, std::size_t long_wait)
       : graph_(graph),
         s_(schedule),
+        long_wait_(long_wait),
         uses_(schedule.instances.size()),
         before_(schedule.calls.size()),
         behind_(schedule.calls.size()) {
@@ -25,7 +28,7 @@ class Spiller {
       if (!is_spilled) continue;
       if (!graph_.at(s_.instances[i].root).producer) {
         bring(static_cast<std::int32_t>(i));
-      } else if (decisions.every_wait) {
+      } else if (long_wait_ > 0) {
         spill_every_wait(static_cast<std::int32_t>(i));
       } else {
         spill(static_cast<std::int32_t>(i));
@@ -84,7 +87,7 @@ class Spiller {
     std::int32_t back = kAbsent;
     for (std::size_t u = 1; u < uses.all.size(); ++u) {
       const std::size_t c = uses.all[u];
-      if (c - uses.all[u - 1] > kLongWait) {
+      if (c - uses.all[u - 1] > long_wait_) {
         if (back == kAbsent) slot = send(i, uses.all[u - 1]);
         back = fetch(i, slot, c);
       }
@@ -100,7 +103,7 @@ class Spiller {
     const std::uint32_t slot = add_slot(id);
     std::int32_t here = kAbsent;
     for (std::size_t u = 0; u < uses.size(); ++u) {
-      if (u == 0 || uses[u] - uses[u - 1] > kLongWait) here = fetch(i, slot, uses[u]);
+      if (u == 0 || uses[u] - uses[u - 1] > kLongWaitOfWeights) here = fetch(i, slot, uses[u]);
       std::replace(s_.calls[uses[u]].inputs.begin(), s_.calls[uses[u]].inputs.end(), i, here);
     }
     s_.current[id.index] = kAbsent;
@@ -141,6 +144,7 @@ class Spiller {
 
   const Graph& graph_;
   Schedule& s_;
+  std::size_t long_wait_;                  // calls; 0: only the one between forward and backward counts
   std::vector<Uses> uses_;                 // per instance
   std::vector<std::vector<Call>> before_;  // per call: what goes in
   std::vector<std::vector<Call>> behind_;
@@ -152,11 +156,11 @@ void spill_saved(const Graph& graph, const std::vector<Window>& views, const Dec
   const std::vector<bool> is_streamable = find_streamable(graph, views);
   for (std::uint32_t i = 0; i < decisions.residency.size(); ++i) {
     const bool is_spilled = decisions.residency[i] == Residency::kSpill;
-    const bool can = decisions.every_wait ? can_leave(graph, views, {i}) : can_spill(graph, views, {i});
+    const bool can = decisions.every_wait_above > 0 ? can_leave(graph, views, {i}) : can_spill(graph, views, {i});
     require(!is_spilled || can || is_streamable[i],
             "only whole tensors that nodes make are spilled, in backward only if every wait counts; and weights");
   }
-  Spiller(graph, schedule).run(decisions);
+  Spiller(graph, schedule, decisions.every_wait_above).run(decisions);
 }
 
 }  // namespace neap

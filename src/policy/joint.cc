@@ -188,7 +188,8 @@ Plan joint_smallest(const PlanningProblem& problem, bool may_spill) {
   const auto least = [&](const Candidate& base) {
     return may_spill ? SpillSearch(problem, decisions_of(r, base.retention)).smallest() : plan_of(r, base.retention);
   };
-  return smaller(smaller(least(search.kept()), least(search.smallest())), std::move(recomputes));
+  Plan best = smaller(smaller(least(search.kept()), least(search.smallest())), std::move(recomputes));
+  return may_spill ? smaller(std::move(best), spill_policy().smallest(problem)) : best;
 }
 
 }  // namespace neap

@@ -94,7 +94,7 @@ std::vector<std::pair<Tick, TensorId>> longest_waits(const Schedule& schedule) {
   }
   std::vector<std::pair<Tick, TensorId>> out;
   for (std::size_t i = 0; i < longest.size(); ++i) {
-    if (is_first[i] && longest[i] > kLongWait) out.emplace_back(longest[i], schedule.instances[i].root);
+    if (is_first[i] && longest[i] > 1) out.emplace_back(longest[i], schedule.instances[i].root);
   }
   return out;
 }
@@ -107,8 +107,9 @@ std::vector<TensorId> by_wait(std::vector<std::pair<Tick, TensorId>> found) {
   return order;
 }
 
-// For Decisions::every_wait.
-std::vector<TensorId> every_wait_order(const Graph& graph, const Costs& costs, const Decisions& base) {
+// For Decisions::every_wait_above, whose plans change state early.
+std::vector<TensorId> every_wait_order(const Graph& graph, const Costs& costs, Decisions base) {
+  base.early_updates = true;
   const std::vector<Window> views = find_views(graph);
   const std::vector<bool> is_part = find_parts(graph, views);
   auto found = longest_waits(make_schedule(graph, views, base, costs));
@@ -164,21 +165,25 @@ std::int64_t SpillSearch::stored_bytes(TensorId id) const {
 Decisions SpillSearch::decisions(std::size_t count, std::int64_t flight, Way way) const {
   Decisions out = spill_first(base_, p_.graph, order(way), count, flight, p_.link);
   out.early_updates = way.early;
-  out.every_wait = way.every_wait;
+  out.every_wait_above = way.every_wait_above;
   return out;
 }
 
 Plan SpillSearch::smallest() const {
-  Plan once = plan_of(p_, decisions(order_.size(), 0, {.early = true, .every_wait = false}));
-  if (has_rounding(p_)) return once;  // rounded tensors leave between forward and backward only
-  Plan always = plan_of(p_, decisions(every_order_.size(), 0, {.early = true, .every_wait = true}));
-  return always.peak_bytes < once.peak_bytes ? always : once;
+  std::optional<Plan> best;
+  for (const Way way : kWays) {
+    if (!way.early) continue;
+    if (best && has_rounding(p_)) break;  // rounded tensors leave between forward and backward only
+    Plan plan = plan_of(p_, decisions(order(way).size(), 0, way));
+    if (!best || plan.peak_bytes < best->peak_bytes) best = std::move(plan);
+  }
+  return std::move(*best);
 }
 
 std::optional<TimedPlan> SpillSearch::fastest(std::int64_t budget) const {
   std::optional<TimedPlan> best;
   for (const Way way : kWays) {
-    if (way.every_wait && has_rounding(p_)) break;
+    if (way.every_wait_above > 0 && has_rounding(p_)) break;
     for (const std::int64_t flight : kFlights) {
       std::optional<Plan> plan = plan_with(flight, way, budget);
       if (!plan) continue;

@@ -39,16 +39,16 @@ class SpillSearch {
  private:
   // From the one that gives the most for safety and speed to the one that takes the fewest bytes.
   struct Way {
-    bool early = false;       // Decisions::early_updates
-    bool every_wait = false;  // Decisions::every_wait
+    bool early = false;                  // Decisions::early_updates
+    std::uint32_t every_wait_above = 0;  // Decisions::every_wait_above
   };
-  static constexpr Way kWays[] = {{false, false}, {true, false}, {true, true}};
+  static constexpr Way kWays[] = {{false, 0}, {true, 0}, {true, 6}, {true, 2}, {true, 1}};
 
   Decisions decisions(std::size_t count, std::int64_t flight, Way way) const;
   std::optional<Plan> plan_with(std::int64_t flight, Way way, std::int64_t budget) const;
   std::size_t fewest(std::int64_t flight, Way way, std::int64_t budget) const;
   bool has_room(std::size_t count, Way way) const;
-  const std::vector<TensorId>& order(Way way) const { return way.every_wait ? every_order_ : order_; }
+  const std::vector<TensorId>& order(Way way) const { return way.every_wait_above > 0 ? every_order_ : order_; }
   std::int64_t stored_bytes(TensorId id) const;  // outside of the arena
 
   const PlanningProblem& p_;

@@ -51,7 +51,7 @@ class Settling : public ::testing::Test {
 };
 
 TEST_F(Settling, SendsNothingAwayForTheSakeOfAFewPercent) {
-  const std::int64_t budget = budget_of(70);
+  const std::int64_t budget = budget_of(82);
   const Plan fastest = plan_within(*policy_, problem(), budget);
   ASSERT_FALSE(fastest.slots.empty());
   const Plan plan = settling_plan(*policy_, problem(), budget);
