@@ -4,6 +4,7 @@
 
 #include "device/device.h"
 #include "neap/builtin_models.h"
+#include "plan/schedule.h"
 #include "plan/simulate.h"
 #include "plan/validate.h"
 #include "policy/joint.h"
@@ -62,6 +63,23 @@ TEST_F(Spills, AnewWhatAPlanWithPartsInTheirPlacesKeeps) {
   EXPECT_LE(anew->plan.peak_bytes, budget);
   EXPECT_FALSE(anew->plan.slots.empty());
   EXPECT_EQ(anew->ms, SpillSearch(p, store_all(program_.graph)).fastest(budget)->ms);
+}
+
+TEST_F(Spills, AtTheLeastTensorsLeaveForShortWaitsToo) {
+  const PlanningProblem p = problem();
+  const std::vector<Window> views = find_views(program_.graph);
+  Decisions long_waits = store_all(program_.graph);
+  for (std::uint32_t i = 0; i < program_.graph.tensors.size(); ++i) {
+    if (can_leave(program_.graph, views, {i})) long_waits.residency[i] = Residency::kSpill;
+  }
+  long_waits.link = p.link;
+  long_waits.early_updates = true;
+  long_waits.every_wait_above = 6;
+  const Plan plan = std::get<Plan>(make_plan(program_.graph, program_.costs, long_waits, kNoBudget));
+  const Plan least = spill_policy().smallest(p);
+  EXPECT_LT(least.peak_bytes, plan.peak_bytes);
+  EXPECT_LE(joint_smallest(p, true).peak_bytes, least.peak_bytes);
+  EXPECT_FALSE(validate(least, program_.graph, program_.costs));
 }
 
 // Where neither keeping everything nor recomputation alone fits, there is more than the plan of the fewest bytes.
