@@ -34,8 +34,8 @@ std::vector<Variant> variants_of(const TrainOptions& options, const Graph& graph
   if (o.gates != "adaptive") return {{o.gates == "keep" || by_cudnn, unroll, by_cudnn}};
   // The other policies do what they say and no more; levels are of one program's tensors; on CUDA gates are kept unless
   // it is said otherwise, since products over other rows have other bits there.
-  const bool is_free =
-      options.policy == "adaptive" && options.precision.tolerance == "exact" && options.device != "cuda";
+  const bool is_joint = options.policy == "adaptive" || options.policy == "oracle";
+  const bool is_free = is_joint && options.precision.tolerance == "exact" && options.device != "cuda";
   if (!is_free) return {{true, unroll}};
   std::vector<Variant> out = {{true, unroll}, {false, unroll}};
   if (is_adaptive) out.push_back({false, 1});  // the least that a layer can do with

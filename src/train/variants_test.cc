@@ -39,6 +39,18 @@ TEST(Variants, CudnnKeepsNothingInAWholeModel) {
   }
 }
 
+TEST(Variants, TheOracleHasAllThatAdaptiveHas) {
+  TrainOptions options = options_of("lstm-lm:hidden=24,vocab=16", "adaptive");
+  options.device = "cpu";
+  const Graph graph = build_evaluation(make_spec(open_builtin_model(options.model), options), 4);
+  EXPECT_GT(variants_of(options, graph).size(), 1U);
+  const std::vector<Variant> adaptive = variants_of(options, graph);
+  options.policy = "oracle";
+  EXPECT_EQ(variants_of(options, graph), adaptive);
+  options.policy = "greedy";
+  EXPECT_EQ(variants_of(options, graph).size(), 1U);
+}
+
 TEST(Variants, CudnnIsForAGpu) {
   TrainOptions options = options_of("lstm-lm:hidden=24,vocab=16", "cudnn");
   options.device = "cpu";
