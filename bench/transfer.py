@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""From one architecture to another: what an agent learnt on resnet18 starts it on resnet50. Standard library only.
+"""From one architecture to another: what an agent learnt on resnet20 (alone) or resnet18 (whole training) starts it on resnet50. Standard library only.
 
   bench/transfer.py                     table: a section of bench/RESULTS.md
 
@@ -25,7 +25,7 @@ STEPS, SETTLED = 24, 8
 def alone(test):
     """Rows (share, untaught, taught, exact) in milliseconds that recomputation adds."""
     out = run.call([test, "--gtest_filter=Transfer.TheAgentAlone*"], run.environment())
-    return re.findall(r"resnet50 at (\d+) %: added ([\d.]+) ms untaught, ([\d.]+) ms taught on resnet18, ([\d.]+) ms exact", out)
+    return re.findall(r"resnet50 at (\d+) %: added ([\d.]+) ms untaught, ([\d.]+) ms taught on resnet20, ([\d.]+) ms exact", out)
 
 
 def trained(neap, race, folder):
@@ -46,7 +46,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--build", type=pathlib.Path, default=run.ROOT / "build")
     a = p.parse_args()
-    lines = ["| resnet50 | added by recomputation: untaught | taught on resnet18 | exact |", "| --- | ---: | ---: | ---: |"]
+    lines = ["| resnet50 | added by recomputation: untaught | taught on resnet20 | exact |", "| --- | ---: | ---: | ---: |"]
     lines += [f"| {share} % | {a_} ms | {b} ms | {c} ms |" for share, a_, b, c in alone(a.build / "test_long")]
     with tempfile.TemporaryDirectory() as folder:
         first, settled, equal = trained(a.build / "neap", a.build / "bench" / "race", folder)
