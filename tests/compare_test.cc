@@ -162,6 +162,49 @@ TEST(Compare, SaysWhichBudgetsItRaised) {
   EXPECT_FALSE(rows[1]["below_minimum"]);
 }
 
+// Runs until `ready` is a shell's truth, then interrupts and waits; `flags` as compare takes them.
+Outcome interrupted(const std::string& flags, const std::string& ready) {
+  const std::string until = "until " + ready + " 2>/dev/null; do sleep 0.05; kill -0 $pid || exit 1; done\n";
+  return run_neap("compare mlp --policies store-all " + flags + " & pid=$!\n" + until +
+                  "sleep 0.3\nkill -INT $pid\nwait $pid");
+}
+
+TEST(Compare, InterruptedHasTheRowsOfTheStepsSoFar) {
+  const ScratchFolder folder;
+  const std::string rows = folder / "rows.jsonl";
+  // Lines that have come tell that the second budget runs: the first is written when it has ended.
+  const Outcome o = interrupted("--steps 1000 --budgets 100%,90%,80% --json - > " + rows, "grep -q summary " + rows);
+  EXPECT_EQ(o.status, 0) << o.err;
+  EXPECT_EQ(o.err.rfind("neap: interrupted: 1 of 3 budgets came to their end", 0), 0U) << o.err;
+  EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << o.err;
+  std::istringstream in(read_file(rows));
+  std::vector<Json> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(Json::parse(line));
+  ASSERT_GE(lines.size(), 1U);
+  EXPECT_EQ(lines[0]["steps"], 1000);
+  if (lines.size() == 1U) return;  // it came before the first step at the second budget
+  ASSERT_EQ(lines.size(), 2U);
+  const auto steps = lines[1]["steps"].get<std::int64_t>();
+  EXPECT_LT(steps, 1000);
+  EXPECT_EQ(lines[1]["all_step_ms"].size(), steps);
+  EXPECT_TRUE(lines[1]["same_weights"]);
+  EXPECT_NE(o.err.find("the rows of 90% are of " + std::to_string(steps) + " of 1000 steps"), std::string::npos)
+      << o.err;
+}
+
+TEST(Compare, InterruptedWritesFilesTooWhereThereAreRows) {
+  const ScratchFolder folder;
+  const std::string table = folder / "table";
+  const std::string files = " --json " + (folder / "rows.jsonl") + " --chart " + (folder / "chart.svg");
+  const Outcome o =
+      interrupted("--steps 1000 --budgets 100%,90% " + files + " > " + table, "grep -q '^100% ' " + table);
+  EXPECT_EQ(o.status, 0) << o.err;
+  EXPECT_NE(o.err.find("interrupted: 1 of 2 budgets"), std::string::npos) << o.err;
+  const std::string rows = read_file(folder / "rows.jsonl");
+  EXPECT_EQ(Json::parse(rows.substr(0, rows.find('\n')))["steps"], 1000);
+  EXPECT_NE(read_file(folder / "chart.svg").find("store-all at 100%"), std::string::npos);
+}
+
 TEST(Compare, PrintsATableForPeople) {
   const Outcome o = run_neap("compare mlp --steps 2 --budgets 100% --policies store-all");
   ASSERT_EQ(o.status, 0) << o.err;

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/ranges.h"
+#include "cli/stop.h"
 #include "cli/train_flags.h"
 #include "core/bytes.h"
 #include "core/file.h"
@@ -90,18 +91,21 @@ std::vector<Entrant> start_all(const std::shared_ptr<const Model>& model, const 
                                const std::string& budget) {
   std::vector<Entrant> out;
   for (const std::string& policy : c.policies) {
+    if (is_asked_to_stop()) break;  // none will make a step
     out.push_back(start(model, policy, with(c.flags.options, policy, budget)));
   }
   for (const std::string& mechanism : c.without) {
+    if (is_asked_to_stop()) break;
     out.push_back(start(model, "no " + mechanism, without(with(c.flags.options, "adaptive", budget), mechanism)));
   }
   return out;
 }
 
 // Step by step in turn, beginning with another one each time: what else the machine does hits all of them alike. What
-// one plans beside its steps takes no time from those of others.
+// one plans beside its steps takes no time from those of others. Whoever asks to stop gets all of them after the same
+// step, so that their weights and times still compare.
 void race(const std::vector<Entrant*>& entrants, std::int64_t steps) {
-  for (std::int64_t step = 0; step < steps; ++step) {
+  for (std::int64_t step = 0; step < steps && !is_asked_to_stop(); ++step) {
     for (std::size_t i = 0; i < entrants.size(); ++i) {
       Entrant& e = *entrants[(i + static_cast<std::size_t>(step)) % entrants.size()];
       e.step_ms.push_back(e.trainer->advance().step_ms);
@@ -176,7 +180,9 @@ void print_raised(const std::vector<Size>& sizes) {
   }
 }
 
-void compare_at(const std::shared_ptr<const Model>& model, CompareCommand& c, const Size& size, JsonLines& json) {
+// Steps that each made.
+std::int64_t compare_at(const std::shared_ptr<const Model>& model, CompareCommand& c, const Size& size,
+                        JsonLines& json) {
   const TrainOptions stored = without(with(c.flags.options, "store-all", ""), "bits");
   Entrant base{.policy = "store-all", .trainer = std::make_unique<Trainer>(model, stored), .why_not = {}};
   std::vector<Entrant> entrants = start_all(model, c, std::to_string(size.bytes));
@@ -185,6 +191,7 @@ void compare_at(const std::shared_ptr<const Model>& model, CompareCommand& c, co
     if (e.trainer) racing.push_back(&e);
   }
   race(racing, c.flags.options.steps);
+  if (base.step_ms.empty()) return 0;
   for (const Entrant& e : entrants) {
     json.line(row_json(e, c, size, base));
     if (!json.is_stdout()) print_row(e, size, base);
@@ -193,6 +200,41 @@ void compare_at(const std::shared_ptr<const Model>& model, CompareCommand& c, co
       c.points.push_back({name, e.trainer->summary().peak_bytes, settled_ms(e)});
     }
   }
+  return static_cast<std::int64_t>(base.step_ms.size());
+}
+
+// How far a comparison came that was asked to stop.
+struct Reached {
+  std::size_t budgets = 0;  // that came to their end
+  std::int64_t steps = 0;   // at the next one
+};
+
+Reached compare_all(const std::shared_ptr<const Model>& model, CompareCommand& c, const std::vector<Size>& sizes,
+                    JsonLines& json) {
+  Reached out;
+  while (out.budgets < sizes.size() && !is_asked_to_stop()) {
+    out.steps = compare_at(model, c, sizes[out.budgets], json);
+    if (out.steps < c.flags.options.steps) break;
+    ++out.budgets;
+    out.steps = 0;
+  }
+  return out;
+}
+
+void tell_of_interruption(const CompareCommand& c, const Reached& reached) {
+  if (reached.budgets == c.budgets.size()) return;
+  const std::string rest = reached.steps == 0
+                               ? ""
+                               : fmt::format("; the rows of {} are of {} of {} steps", c.budgets[reached.budgets],
+                                             reached.steps, c.flags.options.steps);
+  tell(fmt::format("interrupted: {} of {} budgets came to their end{}", reached.budgets, c.budgets.size(), rest));
+}
+
+void write_end(const CompareCommand& c, const std::vector<Size>& sizes, JsonLines& json) {
+  json.finish();
+  if (!json.is_stdout()) print_raised(sizes);
+  if (!json.is_stdout() && c.points.size() > 1) write_stdout("\n" + pareto_text(c.points));
+  if (!c.chart.empty()) write_file(c.chart, pareto_svg(c.points, "Memory against time: " + c.flags.options.model));
 }
 
 // What train takes one of, and compare a list of. One alone is a list of one. Beside a list it is a slip; with_config()
@@ -243,11 +285,10 @@ int run(CompareCommand& c) {
     write_stdout(fmt::format("{:<8} {:>11}  {:<13} {:>11} {:>9} {:>8} {:>10} {:>10}\n", "budget", "bytes", "policy",
                              "peak", "step ms", "store-all", "violations", "weights"));
   }
-  for (const Size& size : sizes) compare_at(model, c, size, json);
-  json.finish();
-  if (!json.is_stdout()) print_raised(sizes);
-  if (!json.is_stdout() && c.points.size() > 1) write_stdout("\n" + pareto_text(c.points));
-  if (!c.chart.empty()) write_file(c.chart, pareto_svg(c.points, "Memory against time: " + c.flags.options.model));
+  stop_when_asked();
+  const Reached reached = compare_all(model, c, sizes, json);
+  if (reached.budgets > 0 || reached.steps > 0) write_end(c, sizes, json);  // else older files stay
+  tell_of_interruption(c, reached);
   return 0;
 }
 

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <exception>
 #include <filesystem>
 #include <set>
@@ -11,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/ranges.h"
 #include "cli/run_log.h"
+#include "cli/stop.h"
 #include "cli/train_flags.h"
 #include "core/bytes.h"
 #include "core/log_file.h"
@@ -20,10 +20,6 @@
 
 namespace neap {
 namespace {
-
-volatile std::sig_atomic_t g_stop = 0;  // set by SIGINT and SIGTERM: finish the step, save, leave
-
-void ask_to_stop(int /*signal*/) { g_stop = 1; }
 
 struct TrainCommand {
   TrainFlags flags;
@@ -85,7 +81,7 @@ void print_end(const Summary& s, std::int64_t first_step, Progress& progress) {
   }
   progress.note(fmt::format("{} steps, {:.1f} ms a step (median), loss {:.4f}, peak {} of the arena, weights {}{}",
                             s.steps, s.median_step_ms, s.loss_last, human_bytes(s.peak_bytes), s.weights_hash,
-                            g_stop == 0 ? "" : "; stopped early"));
+                            is_asked_to_stop() ? "; stopped early" : ""));
 }
 
 // "budget SIZE" from `neap budget`; `base` is what shares in it are of.
@@ -136,7 +132,7 @@ void after_step(Run& run, const StepReport& report) {
 // within one.
 std::exception_ptr train(Run& run) {
   try {
-    while (run.trainer.step() < run.options().steps && g_stop == 0) after_step(run, run.trainer.advance());
+    while (run.trainer.step() < run.options().steps && !is_asked_to_stop()) after_step(run, run.trainer.advance());
   } catch (const std::exception&) {
     if (!run.trainer.is_whole()) throw;
     return std::current_exception();
@@ -260,8 +256,7 @@ int run(TrainCommand& c) {
           .begin = trainer.summary(),
           .arena_bytes = trainer.plan().arena_bytes};
   print_start(trainer, run.begin, o, progress);
-  std::signal(SIGINT, ask_to_stop);
-  std::signal(SIGTERM, ask_to_stop);
+  stop_when_asked();
   try {
     const std::exception_ptr error = train_while_told(run);
     finish(run, error);
