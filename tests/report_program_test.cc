@@ -78,6 +78,35 @@ TEST(Report, OfAFileIsThatOfTheRunAndADamagedOneShowsWhatItCan) {
   EXPECT_FALSE(std::filesystem::exists(folder / "none.html"));
 }
 
+TEST(Report, OfAFileThatIsNotAWholeRunSaysWhatIsWrong) {
+  const ScratchFolder folder;
+  ASSERT_EQ(run_neap(kRun + ("--steps 4 --json " + (folder / "run.jsonl"))).status, 0);
+  const std::string text = read_file(folder / "run.jsonl");
+  write_text(folder / "tail.jsonl", text.substr(text.find('\n') + 1));
+  const Outcome tail = run_neap("report " + (folder / "tail.jsonl"));
+  EXPECT_EQ(tail.status, 0) << tail.err;
+  EXPECT_NE(tail.err.find("first steps are missing: the first that is here is step 2"), std::string::npos) << tail.err;
+  EXPECT_NE(run_of(read_file(folder / "tail.html"))["problem"].dump().find("first steps are missing"),
+            std::string::npos);
+  const std::string rows = folder / "rows.jsonl";
+  ASSERT_EQ(run_neap("compare mlp --steps 2 --budgets 100% --policies store-all --json " + rows).status, 0);
+  const Outcome refused = run_neap("report " + rows);
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.err.find("rows of neap compare"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("neap train --json"), std::string::npos) << refused.err;
+  EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "rows.html"));
+}
+
+TEST(Report, OfAResumedRunMissesNothing) {
+  const ScratchFolder folder;
+  const std::string flags = "--checkpoint " + (folder / "run") + " --resume --json " + (folder / "run.jsonl");
+  ASSERT_EQ(run_neap(kRun + ("--steps 2 " + flags)).status, 0);
+  ASSERT_EQ(run_neap(kRun + ("--steps 4 " + flags)).status, 0);
+  ASSERT_EQ(lines_of(read_file(folder / "run.jsonl"))[0]["step"], 3);
+  EXPECT_EQ(run_neap("report " + (folder / "run.jsonl")).err, "");
+}
+
 // Runs until its log has so many lines, then does `then`, where $pid is the run's; its end is the outcome.
 Outcome run_until(int lines, const std::string& log, const std::string& flags, const std::string& then) {
   const std::string has = "$(cat " + log + ".part 2>/dev/null | wc -l)";

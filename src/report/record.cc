@@ -73,6 +73,9 @@ Json column(const std::vector<RunPoint>& points, Value value) {
 Json known(double value) { return std::isfinite(value) && value > 0 ? Json(value) : Json(nullptr); }
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
+// Of neap compare, whose rows are summaries of runs.
+bool is_row(const Json& o) { return o.contains("asked_budget"); }
+
 std::string budget_text(std::int64_t bytes) { return bytes < 0 ? "no budget" : human_bytes(bytes); }
 
 }  // namespace
@@ -85,7 +88,10 @@ void RunRecord::note(std::int64_t step, std::string kind, std::string text) {
 
 void RunRecord::add_step(const Json& o) {
   const RunPoint p = point_of(o);
-  ++steps_;
+  if (++steps_ == 1) {
+    first_step_ = p.step;
+    first_plan_ = o.contains("plan") ? p.plan : 0;
+  }
   if (p.budget_bytes != budget_ && budget_ != -2) {
     note(p.step, "budget", fmt::format("from {} to {}", budget_text(budget_), budget_text(p.budget_bytes)));
   }
@@ -114,6 +120,10 @@ void RunRecord::merge() {
 
 void RunRecord::add(const Json& o) {
   if (!o.is_object()) throw UserError("it is no object");
+  if (is_row(o)) {
+    has_rows_ = true;
+    throw UserError("it is a row of neap compare");
+  }
   if (is_true(o, "summary")) {
     summary_ = o;
   } else if (is_true(o, "eval")) {
@@ -141,20 +151,35 @@ void RunRecord::add_lines(std::string_view text, const std::string& name) {
       if (unreadable_++ == 0) first_unreadable_ = number;
     }
   }
-  if (steps_ == 0 && summary_.is_null()) {
-    throw UserError(
-        fmt::format("'{}': there is no step of a training run in it (neap train --json FILE writes one)", name));
-  }
+  refuse_nothing(name);
+}
+
+void RunRecord::refuse_nothing(const std::string& name) const {
+  if (steps_ > 0 || !summary_.is_null()) return;
+  const char* what =
+      has_rows_ ? "it has rows of neap compare, not the steps of one run" : "there is no step of a training run in it";
+  throw UserError(fmt::format("'{}': {}; give what neap train --json FILE has written", name, what));
+}
+
+// A run's first line, resumed or not, tells the plan, which is its number 1. Parts of a batch (--accumulate) may have
+// run several by then.
+bool RunRecord::begins_with_the_run() const {
+  const bool has_parts = count_of(summary_, "accumulate", 1) > 1;
+  return first_step_ <= 1 || first_plan_ == 1 || (has_parts && first_plan_ > 1);
 }
 
 std::string RunRecord::problem() const {
   std::string out;
+  const auto say = [&](const std::string& text) { out += (out.empty() ? "" : " ") + text; };
   if (unreadable_ > 0) {
-    out = fmt::format("{} of the run's lines could not be read (the first is line {}) and {} left out. ", unreadable_,
-                      first_unreadable_, unreadable_ == 1 ? "is" : "are");
+    say(fmt::format("{} of the run's lines could not be read (the first is line {}) and {} left out.", unreadable_,
+                    first_unreadable_, unreadable_ == 1 ? "is" : "are"));
+  }
+  if (!begins_with_the_run()) {
+    say(fmt::format("The run's first steps are missing: the first that is here is step {}.", first_step_));
   }
   if (summary_.is_null()) {
-    out += fmt::format("The run did not end, or its end is lost: there is no summary. Shown are {} steps.", steps_);
+    say(fmt::format("The run did not end, or its end is lost: there is no summary. Shown are {} steps.", steps_));
   }
   return out;
 }

@@ -44,6 +44,8 @@ class RunRecord {
   static constexpr std::size_t kMostNotes = 500;
 
   void add_step(const Json& object);
+  void refuse_nothing(const std::string& name) const;
+  bool begins_with_the_run() const;
   void merge();
   void note(std::int64_t step, std::string kind, std::string text);
 
@@ -59,6 +61,9 @@ class RunRecord {
   std::int64_t plans_seen_ = 0;  // like the next two: with those that had no room
   std::int64_t evals_seen_ = 0;
   std::int64_t changes_seen_ = 0;
+  std::int64_t first_step_ = 0;
+  std::int64_t first_plan_ = 0;  // that the first line tells; 0: none
+  bool has_rows_ = false;        // of neap compare
   std::int64_t unreadable_ = 0;
   std::int64_t first_unreadable_ = 0;  // its line
 };

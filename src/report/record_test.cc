@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "core/file_testing.h"
 #include "neap/error.h"
 #include "report/page.h"
 
@@ -75,6 +76,35 @@ TEST(RunRecord, FieldsOfAnotherTypeCountAsUnknown) {
   EXPECT_TRUE(points["step_ms"][0].is_null());
   EXPECT_EQ(points["peak_bytes"][0], 0);
   EXPECT_TRUE(points["budget_bytes"][0].is_null());
+}
+
+TEST(RunRecord, SaysWhenTheFirstStepsAreMissing) {
+  const std::string summary = "{\"summary\":true,\"accumulate\":";
+  const auto problem = [&](const std::string& lines, int parts = 1) {
+    RunRecord run;
+    run.add_lines(lines + summary + std::to_string(parts) + "}\n", "run.jsonl");
+    return run.problem();
+  };
+  const std::string missing = "The run's first steps are missing: the first that is here is step 7.";
+  const auto first = [](int plan) {
+    return fmt::format(R"({{"step":7,"loss":1,"plan_id":{},"plan":{{"peak_bytes":100}}}})", plan) + "\n";
+  };
+  EXPECT_EQ(problem(step_line(7) + step_line(8)), missing);
+  EXPECT_EQ(problem(first(2)), missing) << "with the line of a later plan";
+  EXPECT_EQ(problem(first(1)), "") << "a run that was resumed";
+  EXPECT_EQ(problem(first(2), 4), "") << "one of which each step has several";
+  EXPECT_EQ(problem(step_line(1)), "");
+}
+
+TEST(RunRecord, RefusesRowsOfCompare) {
+  const std::string row = R"({"summary":true,"model":"mlp","asked_budget":"50%","policy":"adaptive"})";
+  RunRecord rows;
+  testing::expect_user_error([&] { rows.add_lines(row + "\n" + row + "\n", "rows.jsonl"); },
+                             {"rows.jsonl", "rows of neap compare", "neap train --json"});
+  RunRecord run;
+  run.add_lines(step_line(1) + row + "\n", "run.jsonl");
+  EXPECT_TRUE(run.to_json()["summary"].is_null());
+  EXPECT_NE(run.problem().find("the first is line 2"), std::string::npos) << run.problem();
 }
 
 TEST(RunRecord, RefusesWhatIsNoRun) {
