@@ -77,6 +77,21 @@ TEST(Reasons, GiveThePriceOfSpillsAndCodecs) {
   EXPECT_GT(encoded, 0);
 }
 
+// Layers of which only what store-all makes again is made again, or what lies in another layer.
+TEST(Reasons, LeaveOutWhatFreesNothing) {
+  int free_of_charge = 0;
+  for (const char* policy : {"dtr", "greedy", "oracle", "adaptive"}) {
+    for (const char* budget : {"min", "60%", "80%"}) {
+      const Json plan = planned(std::string(kModel) + "--policy " + policy + " --budget " + budget);
+      for (const Json& layer : plan["layers"]) {
+        EXPECT_FALSE(has(layer["reason"].get<std::string>(), "frees 0 B")) << layer;
+        free_of_charge += layer["freed_bytes"] == 0 && has(layer["reason"].get<std::string>(), "made again in");
+      }
+    }
+  }
+  EXPECT_GT(free_of_charge, 0);
+}
+
 // For people: how long a step takes, how sure that is, and what lies beside the budget.
 TEST(PlanText, SaysTheStepTimeThatItIsAGuessAndWhatLeavesTheArena) {
   const Outcome kept = run_neap(kModel);

@@ -221,8 +221,9 @@ class LayerReports {
     const std::int64_t freed = row.spilled > 0 || row.encoded > 0 ? row.again_bytes : freed_bytes(i);
     const std::string kept =
         is_made_again(i) || row.kept == 0 ? "" : fmt::format("{} kept; the rest ", human_bytes(row.kept));
-    return fmt::format("{}frees {}, made again in {:.2f} ms{}", kept, human_bytes(freed), row.again_ms,
-                       rate(freed, row.again_ms));
+    const std::string made = fmt::format("made again in {:.2f} ms", row.again_ms);
+    if (freed == 0) return kept.empty() ? made : fmt::format("{}is {}", kept, made);
+    return fmt::format("{}frees {}, {}{}", kept, human_bytes(freed), made, rate(freed, row.again_ms));
   }
 
   static std::string link_text(const Row& row) {
