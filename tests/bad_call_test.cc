@@ -99,6 +99,13 @@ TEST(BadCall, SchedulesAndLengths) {
   expect_refused("profile gpt-mini:layers=1 --lengths varying --steps 1", "one shape");
 }
 
+TEST(Help, HasTheSchedules) {
+  const std::string help = run_neap("train --help").out;
+  for (const char* flag : {"--batch-schedule", "--length-schedule", "--budget-schedule"}) {
+    EXPECT_NE(help.find(flag), std::string::npos) << flag;
+  }
+}
+
 TEST(BadCall, Subgraphs) {
   expect_refused("profile mlp --steps 1 --performance-threshold 0", "performance_threshold 0");
   expect_refused("profile mlp --steps 1 --performance-threshold 1.5", "performance_threshold 1.5");

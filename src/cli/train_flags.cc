@@ -51,6 +51,8 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
   app.add_option("--lengths", o.lengths,
                  "fixed, or varying: the paragraphs of a text, each batch padded to its longest")
       ->check(CLI::IsMember({"fixed", "varying"}));
+  app.add_option("--length-schedule", o.length_schedule,
+                 "other lengths from some steps on, up to --length: STEP:LENGTH,STEP:LENGTH");
   app.add_option("--image", o.image, "side of the images")->check(positive());
   app.add_option("--device", o.device, "cpu, cuda or null")->check(CLI::IsMember({"cpu", "cuda", "null"}));
   app.add_option("--threads", o.threads, "threads to compute with")->check(CLI::Range(1, 1024));
@@ -73,7 +75,6 @@ void add_model_flags(CLI::App& app, TrainOptions& o) {
   app.add_option("--spill-write-rate", o.spill_write_rate)->group("");
   app.add_option("--spill-read-rate", o.spill_read_rate)->group("");
   app.add_option("--spill-fault", o.spill_fault)->group("");
-  app.add_option("--length-schedule", o.length_schedule)->group("");
   app.add_flag("--synchronous-planning", o.synchronous_planning)->group("");
 }
 
