@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,6 +15,8 @@
 #include <optional>
 #include <string_view>
 
+#include "cli/dead_sockets.h"
+#include "cli/socket.h"
 #include "neap/error.h"
 
 namespace neap {
@@ -23,28 +24,6 @@ namespace {
 
 constexpr std::size_t kLongest = 256;  // of a line
 constexpr int kPatienceMs = 5000;      // with a peer that says nothing
-
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  ~Fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-sockaddr_un address_of(const std::string& path) {
-  sockaddr_un out{};
-  out.sun_family = AF_UNIX;
-  if (path.size() >= sizeof out.sun_path) throw UserError(fmt::format("'{}' is too long for a socket", path));
-  std::memcpy(out.sun_path, path.c_str(), path.size() + 1);
-  return out;
-}
 
 bool is_ready(int fd) {
   pollfd wait{.fd = fd, .events = POLLIN, .revents = 0};
@@ -104,14 +83,17 @@ std::optional<std::string> answer_at(const std::string& path, long pid, const st
 
 }  // namespace
 
-std::string control_path(long pid) {
+std::string control_folder() {
   const char* folder = std::getenv("XDG_RUNTIME_DIR");
   std::error_code ignored;
   const bool has_folder = folder != nullptr && std::filesystem::is_directory(folder, ignored);
-  return fmt::format("{}/neap-{}.sock", has_folder ? folder : "/tmp", pid);
+  return has_folder ? folder : kSharedFolder;
 }
 
+std::string control_path(long pid) { return fmt::format("{}/neap-{}.sock", control_folder(), pid); }
+
 ControlSocket::ControlSocket(Handler handler) : handler_(std::move(handler)), path_(control_path(getpid())) {
+  remove_dead_sockets();
   try {
     const sockaddr_un address = address_of(path_);
     listener_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -160,6 +142,7 @@ void ControlSocket::serve(int peer) const {
 }
 
 std::string tell_process(long pid, const std::string& line) {
+  remove_dead_sockets();
   if (pid <= 0 || (kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH)) {
     throw UserError(fmt::format("there is no process {}", pid));
   }

@@ -12,7 +12,11 @@
 
 namespace neap {
 
-// $XDG_RUNTIME_DIR/neap-PID.sock, or the same in /tmp: where a process makes its own.
+inline constexpr const char* kSharedFolder = "/tmp";
+
+// $XDG_RUNTIME_DIR, or /tmp where there is none.
+std::string control_folder();
+// neap-PID.sock in it: where a process makes its own.
 std::string control_path(long pid);
 
 // What those who ask know of another process. It may have begun in another session (ssh, systemd, sudo) than theirs.
@@ -32,7 +36,7 @@ inline std::vector<std::string> control_paths(long pid, const ControlPlaces& pla
   add(places.of_process);
   add(places.of_caller);
   if (places.owner) add("/run/user/" + std::to_string(*places.owner));
-  add("/tmp");
+  add(kSharedFolder);
   return out;
 }
 
