@@ -130,10 +130,13 @@ Json head_json(const DecisionsHead& h) {
   return {{"neap_decisions", kVersion}, {"model", h.model}, {"numerics_id", h.numerics_id}, {"batch", h.batch}};
 }
 
+DecisionsHead head_of(const Json& j) {
+  return {j.at("model").get<std::string>(), j.at("numerics_id").get<std::string>(), j.at("batch").get<std::int64_t>()};
+}
+
 void check_head(const Json& j, const DecisionsHead& head) {
   if (j.at("neap_decisions") != kVersion) throw UserError("it is of another version of neap's");
-  const DecisionsHead there{j.at("model").get<std::string>(), j.at("numerics_id").get<std::string>(),
-                            j.at("batch").get<std::int64_t>()};
+  const DecisionsHead there = head_of(j);
   if (there == head) return;
   throw UserError(fmt::format(
       "it is of model '{}' at batch {} (numerics {}), this run of '{}' at batch {} (numerics {})",
@@ -174,15 +177,19 @@ std::optional<std::string> check_recorded(const Plan& plan, const Graph& graph, 
   return validate(plan, graph, costs);
 }
 
-std::optional<std::int64_t> recorded_budget(const std::string& path) {
+std::optional<RecordedStart> recorded_start(const std::string& path) {
   const MappedFile file(path);
   const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.size());
-  const std::size_t head = text.find('\n');
-  if (head == std::string_view::npos) return std::nullopt;
-  const std::string_view line = text.substr(head + 1, text.find('\n', head + 1) - head - 1);
-  const Json entry = Json::parse(line, nullptr, false);
-  if (!entry.is_object() || !entry.contains("budget_bytes") || !entry["budget_bytes"].is_number()) return std::nullopt;
-  return entry["budget_bytes"].get<std::int64_t>();
+  const std::size_t end = text.find('\n');
+  if (end == std::string_view::npos) return std::nullopt;
+  try {
+    const DecisionsHead head = head_of(Json::parse(text.substr(0, end)));
+    Json first = Json::parse(text.substr(end + 1, text.find('\n', end + 1) - end - 1));
+    first.erase("plan");
+    return RecordedStart{head, entry_of(first, head.batch)};
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
 }
 
 DecisionsWriter::DecisionsWriter(const std::string& path, const DecisionsHead& head)

@@ -35,9 +35,14 @@ struct DecisionsEntry {
 // anything.
 std::optional<std::string> check_recorded(const Plan& plan, const Graph& graph, const Costs& costs);
 
-// The budget that the first step of such a file had; none: it had none, or the file makes no sense (the reader says
-// so).
-std::optional<std::int64_t> recorded_budget(const std::string& path);
+// What a run knows of such a file before it knows itself: the first two lines, without the plan.
+struct RecordedStart {
+  DecisionsHead head;
+  DecisionsEntry first;
+};
+
+// None: the file makes no sense (the reader says so).
+std::optional<RecordedStart> recorded_start(const std::string& path);
 
 class DecisionsWriter {
  public:

@@ -11,11 +11,35 @@
 
 namespace neap {
 
+DecisionsHead Trainer::Impl::decisions_head() const {
+  return {model().name(), setup_.program->numerics_id, setup_.spec.batch()};
+}
+
+// Before anything is said of budgets: one that was recorded of smaller batches says nothing of this run's.
+void Trainer::Impl::refuse_replay_of_others() const {
+  if (options_.replay.empty() || setup_.spec.parts > 1) return;
+  const std::optional<RecordedStart> start = recorded_start(options_.replay);
+  if (!start || start->first.step < 1 || start->head.numerics_id == setup_.program->numerics_id) return;
+  const StepShape& here = shape_at(setup_.shapes, start->first.step);
+  const DecisionsEntry& there = start->first;
+  const bool is_length = there.length == here.length || (options_.lengths != "fixed" && there.length < here.length);
+  if (start->head.model == model().name() && there.batch == here.batch && is_length) {
+    // Of several shapes, the program may be another one than that of the recording's head.
+    if (!has_changing_shapes(options_)) const DecisionsReader refuses(options_.replay, decisions_head());
+    return;
+  }
+  throw UserError(
+      fmt::format("--replay '{}': it was recorded of model '{}' with batches of {}, and this run is of model '{}' with "
+                  "batches of {}; give it the same MODEL, --batch and --length",
+                  options_.replay, printable(start->head.model), text_of(BatchShape{there.batch, there.length}),
+                  model().name(), text_of(BatchShape{here.batch, here.length})));
+}
+
 void Trainer::Impl::open_decisions() {
   if (setup_.spec.parts > 1 && !(options_.replay.empty() && options_.decisions.empty())) {
     throw UserError("--accumulate has several plans a step, --decisions and --replay know one; leave one of them out");
   }
-  const DecisionsHead head{model().name(), setup_.program->numerics_id, setup_.spec.batch()};
+  const DecisionsHead head = decisions_head();
   if (!options_.replay.empty()) {
     replay_ = std::make_unique<const DecisionsReader>(options_.replay, head);
     if (replay_->first().step != step_ + 1) {

@@ -72,6 +72,28 @@ TEST_F(ReplayedRun, TellsOfNoPeakThatOnlyItsOwnPlanWouldHave) {
   EXPECT_EQ(again.summary.weights_hash, first_.summary.weights_hash);
 }
 
+// Their budget may be below this run's minimum, which would be no reason that helps.
+TEST_F(ReplayedRun, SaysOfWhichBatchesARecordingIs) {
+  const auto refuses = [&](std::initializer_list<std::string_view> words) {
+    expect_user_error([&] { const Trainer trainer(options_); }, words);
+  };
+  options_.batch = 64;
+  refuses({"--replay", "4 samples of length 32", "64 samples of length 32"});
+  options_.batch = 4;
+  options_.length = 128;
+  refuses({"4 samples of length 32", "4 samples of length 128"});
+  options_.length = 16;
+  refuses({"4 samples of length 32", "4 samples of length 16"});
+  options_.length = 32;
+  const std::string model = std::exchange(options_.model, "gpt-mini:layers=6,width=256,heads=2");
+  refuses({"layers=2", "layers=6"});
+  options_.model = model;
+  options_.policy = "store-all";  // has no plan within the recorded budget
+  EXPECT_THROW(const Trainer trainer(options_), DoesNotFit) << "of these very batches";
+  options_.optimize = "off";
+  refuses({"--replay", "numerics"});
+}
+
 TEST_F(ReplayedRun, TakesNoOtherBudgetWhileItRuns) {
   Trainer trainer(options_);
   trainer.advance();

@@ -30,7 +30,8 @@ const TrainOptions& checked(const TrainOptions& o) {
 // A run that follows another starts within that one's budget.
 TrainOptions with_recorded_budget(TrainOptions o) {
   if (o.replay.empty() || !o.budget.empty()) return o;
-  if (const auto bytes = recorded_budget(o.replay)) o.budget = std::to_string(*bytes);
+  const auto start = recorded_start(o.replay);
+  if (start && start->first.budget) o.budget = std::to_string(*start->first.budget);
   return o;
 }
 
@@ -54,6 +55,7 @@ Trainer::Impl::Impl(std::shared_ptr<const Model> model, const TrainOptions& opti
     return new_shapes_.plan(*setup_.policy, problem, std::min(budget.value_or(kNoBudget), arena_->bytes()),
                             shape.length);
   });
+  refuse_replay_of_others();
   refuse_what_does_not_fit(std::max(setup_.plan.peak_bytes, setup_.min_bytes), whose_minimum());
   faults_ = parse_spill_faults(options_.spill_fault);
   if (options_.trace) tracer_ = std::make_unique<Tracer>();

@@ -106,6 +106,8 @@ class Trainer::Impl {
   void change_budget();
   void fit_arena(std::int64_t least);
   void load_state();
+  DecisionsHead decisions_head() const;
+  void refuse_replay_of_others() const;
   void open_decisions();
   void follow_budget();
   void follow_plan(Stepper& stepper);
