@@ -9,6 +9,7 @@
 #include "graph/op.h"
 #include "neap/error.h"
 #include "ops/evaluate.h"
+#include "plan/loose_transfers.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
 #include "plan/simulate.h"
@@ -103,19 +104,19 @@ std::vector<TensorId> spill_order_for_test(const Graph& graph) {
 
 class PlanProperty : public testing::TestWithParam<int> {};
 
-TEST_P(PlanProperty, EveryPlanIsValidAndGivesTheBitsOfPlainMemory) {
-  const auto seed = static_cast<std::uint64_t>(GetParam());
-  const auto device = make_cpu_device(2);
-  Program program = prepare(random_training_graph(seed), *device);
-  program.costs.ms.assign(program.graph.nodes.size(), 0.01);
-  const Graph& graph = program.graph;
-  const auto leaves = leaves_of(graph);
-  const auto want = evaluate(graph, leaves);
-  std::vector<Decisions> all = {Decisions{}, store_all(graph)};
-  for (std::uint64_t i = 0; i < 4; ++i) all.push_back(random_decisions(graph, 100 * seed + i));
-  for (std::uint64_t i = 0; i < 4; ++i) all.push_back(random_order(graph, 100 * seed + i));
-  for (const Decisions& decisions : all) {
-    const Plan plan = std::get<Plan>(make_plan(graph, program.costs, decisions));
+// A random graph whose plans are run on memory that nobody has cleared.
+struct Bench {
+  explicit Bench(std::uint64_t a_seed)
+      : seed(a_seed),
+        device(make_cpu_device(2)),
+        program(prepare(random_training_graph(seed), *device)),
+        leaves(leaves_of(program.graph)),
+        want(evaluate(program.graph, leaves)) {
+    program.costs.ms.assign(program.graph.nodes.size(), 0.01);
+  }
+
+  void expect_bits(const Plan& plan) const {
+    const Graph& graph = program.graph;
     const auto error = validate(plan, graph, program.costs);
     ASSERT_FALSE(error) << *error;
     const auto arena = device->make_arena(plan.peak_bytes, true);
@@ -129,15 +130,52 @@ TEST_P(PlanProperty, EveryPlanIsValidAndGivesTheBitsOfPlainMemory) {
     EXPECT_EQ(executor.peak_bytes(), simulate(plan, program.costs).peak_bytes);
     EXPECT_EQ(executor.peak_bytes(), plan.peak_bytes);
     EXPECT_LE(plan.lower_bound_bytes, plan.peak_bytes);
-    if (plan.slots.empty()) {
-      const Footprint sketch = footprint(graph, find_views(graph), program.costs, decisions);
-      EXPECT_EQ(sketch.bytes, plan.lower_bound_bytes);
-      EXPECT_DOUBLE_EQ(sketch.ms, simulate(plan, program.costs).ms);
-    }
     for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
       if (graph.tensors[i].role != Role::kParameter) continue;
       const auto& bytes = want[i].data;
       EXPECT_EQ(std::memcmp(executor.at({i}), bytes.data(), bytes.size()), 0) << graph.tensors[i].name;
+    }
+  }
+
+  std::uint64_t seed;
+  std::unique_ptr<Device> device;
+  Program program;
+  Leaves leaves;
+  std::vector<HostTensor> want;
+};
+
+TEST_P(PlanProperty, EveryPlanIsValidAndGivesTheBitsOfPlainMemory) {
+  const Bench bench(static_cast<std::uint64_t>(GetParam()));
+  const Graph& graph = bench.program.graph;
+  const Costs& costs = bench.program.costs;
+  std::vector<Decisions> all = {Decisions{}, store_all(graph)};
+  for (std::uint64_t i = 0; i < 4; ++i) all.push_back(random_decisions(graph, 100 * bench.seed + i));
+  for (std::uint64_t i = 0; i < 4; ++i) all.push_back(random_order(graph, 100 * bench.seed + i));
+  for (const Decisions& decisions : all) {
+    const Plan plan = std::get<Plan>(make_plan(graph, costs, decisions));
+    bench.expect_bits(plan);
+    if (plan.slots.empty()) {
+      const Footprint sketch = footprint(graph, find_views(graph), costs, decisions);
+      EXPECT_EQ(sketch.bytes, plan.lower_bound_bytes);
+      EXPECT_DOUBLE_EQ(sketch.ms, simulate(plan, costs).ms);
+    }
+  }
+}
+
+TEST_P(PlanProperty, WithLooseTransfersItIsStillValidAndWithinTheBudget) {
+  const Bench bench(static_cast<std::uint64_t>(GetParam()));
+  const Graph& graph = bench.program.graph;
+  const Costs& costs = bench.program.costs;
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    const std::uint64_t seed = 100 * bench.seed + i;
+    const Decisions decisions = i % 2 == 0 ? random_decisions(graph, seed) : random_order(graph, seed);
+    const Plan plan = std::get<Plan>(make_plan(graph, costs, decisions));
+    for (const double lead : {1.0, 16.0, kAsEarlyAsItCan}) {
+      for (const std::int64_t more : {0, 4 << 10, 1 << 20}) {
+        const Plan loose = with_loose_transfers(plan, costs, decisions.link, lead, plan.peak_bytes + more);
+        EXPECT_LE(loose.peak_bytes, plan.peak_bytes + more);
+        bench.expect_bits(loose);
+      }
     }
   }
 }
@@ -236,6 +274,27 @@ TEST(PlanTransfers, FootprintIsTheBoundAndLeadBeginsFetchesEarlier) {
   EXPECT_EQ(footprint(graph, find_views(graph), program.costs, decisions(16)).bytes, early.lower_bound_bytes);
   EXPECT_FALSE(validate(early, graph, program.costs));
   EXPECT_GT(begins(early), begins(prompt));
+}
+
+// At the same peak, since at other moments there is room.
+TEST(PlanTransfers, LooseOnesHoldUpCallsForLess) {
+  const auto device = make_cpu_device(2);
+  Program program = prepare(random_training_graph(7), *device);
+  program.costs.ms.assign(program.graph.nodes.size(), 1);
+  const Graph& graph = program.graph;
+  const std::vector<TensorId> order = spill_order_for_test(graph);
+  const Link link{.write_bytes_per_ms = 1e3, .read_bytes_per_ms = 1e3};
+  const Plan tight = std::get<Plan>(
+      make_plan(graph, program.costs, spill_first(store_all(graph), graph, order, order.size(), 0, link)));
+  const Simulation before = simulate(tight, program.costs, link);
+  ASSERT_GT(before.stalled_ms, 0);
+  const Plan loose = with_loose_transfers(tight, program.costs, link, 2, tight.peak_bytes);
+  const Simulation after = simulate(loose, program.costs, link);
+  EXPECT_EQ(loose.peak_bytes, tight.peak_bytes);
+  EXPECT_EQ(after.spilled_bytes, before.spilled_bytes);
+  EXPECT_LT(after.stalled_ms, before.stalled_ms / 2);
+  const Plan roomy = with_loose_transfers(tight, program.costs, link, 2, 2 * tight.peak_bytes);
+  EXPECT_LE(simulate(roomy, program.costs, link).stalled_ms, after.stalled_ms);
 }
 
 // An order that reads a weight again after its update makes other bits: validate() sees it.

@@ -6,6 +6,12 @@
 
 namespace neap {
 
+double call_ms(const Instruction& in, const Costs& costs) {
+  if (is_transfer(in.action)) return 0;
+  if (is_codec(in.action)) return codec_ms(costs.codec, in.action, in.level, in.elements);
+  return in.node.index < costs.ms.size() ? costs.ms[in.node.index] : 0;
+}
+
 Simulation simulate(const Plan& plan, const Costs& costs, const Link& link) {
   Simulation out;
   std::vector<double> done(plan.slots.size());  // when the transfer of each slot ends
@@ -38,16 +44,10 @@ Simulation simulate(const Plan& plan, const Costs& costs, const Link& link) {
       transfer(in);
       continue;
     }
-    if (is_codec(in.action)) {
-      const std::int64_t elements = in.elements;
-      const double ms = codec_ms(costs.codec, in.action, in.level, elements);
-      out.ms += ms;
-      out.codec_ms += ms;
-      if (in.action == Action::kEncode) out.encoded_bytes += precision::encoded_bytes(in.level, elements);
-      continue;
-    }
-    const double ms = in.node.index < costs.ms.size() ? costs.ms[in.node.index] : 0;
+    const double ms = call_ms(in, costs);
     out.ms += ms;
+    if (is_codec(in.action)) out.codec_ms += ms;
+    if (in.action == Action::kEncode) out.encoded_bytes += precision::encoded_bytes(in.level, in.elements);
     if (in.action == Action::kRecompute) out.recomputed_ms += ms;
   }
   return out;

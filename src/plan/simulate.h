@@ -19,6 +19,9 @@ struct Simulation {
   std::vector<std::int64_t> live_bytes;  // per instruction
 };
 
+// That a call or a codec takes; 0: it is a transfer.
+double call_ms(const Instruction& in, const Costs& costs);
+
 // Transfers go through one channel, first in, first out, as fast as `link` says.
 Simulation simulate(const Plan& plan, const Costs& costs, const Link& link = {});
 

@@ -4,6 +4,7 @@
 
 #include "core/bytes.h"
 #include "graph/op.h"
+#include "plan/loose_transfers.h"
 #include "plan/order.h"
 #include "plan/schedule.h"
 #include "plan/simulate.h"
@@ -16,6 +17,8 @@ constexpr std::int64_t kWorthwhile = 64 * kKiB;  // below this a transfer is all
 
 // How much may be on its way: the more, the fewer stalls and the less room.
 constexpr std::int64_t kFlights[] = {256 * kMiB, 64 * kMiB, 16 * kMiB, 4 * kMiB, 0};
+
+constexpr double kLead = 2;  // where there is room for it: calls may be faster than they were, and disks slower
 
 Plan plan_of(const PlanningProblem& p, Decisions decisions) {
   decisions.levels = levels_of(p);
@@ -202,7 +205,8 @@ std::optional<Plan> SpillSearch::plan_with(std::int64_t flight, Way way, std::in
   for (int miss = 0; miss < kMisses && count <= order(way).size(); ++miss, ++count) {
     if (!has_room(count, way)) return std::nullopt;
     Plan plan = plan_of(p_, decisions(count, flight, way));
-    if (plan.peak_bytes <= budget) return plan;
+    if (plan.peak_bytes <= budget)
+      return with_loose_transfers(std::move(plan), p_.costs, p_.link, kLead * p_.link.lead, budget);
   }
   return std::nullopt;
 }

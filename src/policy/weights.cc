@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "core/bytes.h"
-#include "plan/early_fetches.h"
+#include "plan/loose_transfers.h"
 #include "plan/schedule.h"
 #include "plan/simulate.h"
 
@@ -13,7 +13,6 @@ namespace neap {
 namespace {
 
 constexpr std::int64_t kWorthwhile = 64 * kKiB;  // below this a transfer is all latency: those leave last
-constexpr double kAsEarlyAsItCan = 1e9;          // Link::lead
 
 // Their numbers, so that any first few of them lie evenly among all.
 std::vector<std::size_t> spread(std::size_t count) {
@@ -45,7 +44,7 @@ Plan plan_with_weights_outside(const Graph& graph, const Costs& costs, const Wei
                                std::int64_t budget, const StateLayout* layout) {
   const Decisions decisions = with_weights_outside({}, graph, outside);
   Plan plan = std::get<Plan>(make_plan(graph, costs, decisions, kNoBudget, layout));
-  return outside.link.is_ahead && plan.peak_bytes <= budget ? with_early_fetches(std::move(plan), budget) : plan;
+  return with_loose_transfers(std::move(plan), costs, outside.link, kAsEarlyAsItCan, budget);
 }
 
 std::vector<std::string> slot_names(const Plan& plan, const Graph& graph) {
