@@ -31,8 +31,8 @@ class AdaptivePolicy final : public Policy {
   bool is_after_time_alone() const override { return agent_.reward().memory == 0 && agent_.reward().bandwidth == 0; }
   std::optional<Plan> within(const PlanningProblem& problem, std::int64_t budget) const override;
   std::shared_ptr<const Policy> untaught() const override;
-  // With transfers, and beside it without: what those take from the calls is hard to say ahead. And what spills more,
-  // where the link need only be faster than it was.
+  // With transfers, beside it without, and transfers alone: what those take from the calls is hard to say ahead. And
+  // what spills more, where the link need only be faster than it was.
   std::vector<Plan> candidates(const PlanningProblem& problem, std::int64_t budget) const override;
   std::string learnt() const override;
   std::int64_t own_bytes() const override { return agent_.bytes(); }

@@ -32,8 +32,7 @@ void settle(const PlanRequest& r, PlanAnswer& out) {
   out.rounded = rounded_by(*out.plan, r.program->graph, g.levels);
 }
 
-// From measured times, within what is settled: the best of what there is and what is found, and beside it the best of
-// the other kind, with transfers or without.
+// From measured times, within what is settled: the best of what there is and what is found, and beside it the others.
 void improve_rounded(const PlanRequest& r, std::vector<Plan> plans, const PlanningProblem& problem, PlanAnswer& out) {
   const Graph& graph = r.program->graph;
   const std::int64_t budget = r.budget.value_or(kNoBudget);
@@ -52,10 +51,10 @@ void improve_rounded(const PlanRequest& r, std::vector<Plan> plans, const Planni
     if (is_better) std::swap(*out.plan, plan);
     if (!r.policy->is_after_time_alone()) return;
   }
-  if (!out.plan) return;
-  const auto other = std::ranges::find_if(
-      plans, [&](const Plan& p) { return !p.instructions.empty() && p.slots.empty() != out.plan->slots.empty(); });
-  if (!r.guesses && other != plans.end()) out.rivals.push_back(std::move(*other));
+  if (!out.plan || r.guesses) return;
+  for (Plan& plan : plans) {
+    if (!plan.instructions.empty()) out.rivals.push_back(std::move(plan));
+  }
 }
 
 void improve(const PlanRequest& r, PlanAnswer& out) {

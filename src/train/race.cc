@@ -16,6 +16,10 @@ constexpr int kVisit = 3;  // steps in a row; the first one pays for the change
 // Nothing that took so much longer than the best is given another round; two steps alone say little.
 constexpr double kHopeless[kRounds] = {1.1, 1.05, 1.03};
 
+// Between its two visits in a round a runner takes as long, or the machine is not what it was.
+constexpr double kSteady = 1.08;
+constexpr int kMostRepeats = 4;  // some machines are never steady
+
 // As many go on after a round at most: a race of five is over in thirty steps.
 constexpr std::size_t kGoOn[kRounds - 1] = {3, 2};
 
@@ -37,20 +41,51 @@ bool Race::add(double ms) {
   if (is_over_) return false;
   total_ms_ += ms;
   ++steps_;
-  if (visit_++ > 0) runners_[at_].ms.push_back(ms);
+  if (visit_++ > 0) (is_closing_ ? closing_ : runners_[at_].now).push_back(ms);
   if (visit_ < kVisit) return false;
   visit_ = 0;
   const std::size_t before = at_;
-  at_ = next();
-  if (at_ <= before) {  // all have had their turn
-    drop_the_hopeless();
-    if (round_ + 1 < kRounds) drop_all_but(kGoOn[round_]);
-    at_ = runners_[at_].is_out ? next() : at_;
-    is_over_ = ++round_ == kRounds || left() == 1;
-  }
-  if (is_over_) at_ = fastest();
+  end_visit();
   is_waiting_ = at_ != before;
   return is_waiting_;
+}
+
+void Race::end_visit() {
+  if (is_closing_) return end_round();
+  at_ = next();
+  is_closing_ = at_ == first_;
+}
+
+void Race::end_round() {
+  if (repeats_ < kMostRepeats && is_disturbed()) {
+    ++repeats_;
+  } else {
+    count_round();
+  }
+  for (Runner& r : runners_) r.now.clear();
+  is_closing_ = false;
+  if (is_over_) {
+    at_ = fastest();
+    return;
+  }
+  const bool goes_on = !runners_[first_].is_out;
+  if (goes_on) runners_[first_].now = closing_;  // the end of a round is the beginning of the next
+  closing_.clear();
+  at_ = next();
+  if (!goes_on) first_ = at_;
+}
+
+bool Race::is_disturbed() const {
+  const double opening = std::ranges::min(runners_[first_].now);
+  const double closing = std::ranges::min(closing_);
+  return opening > kSteady * closing || closing > kSteady * opening;
+}
+
+void Race::count_round() {
+  for (Runner& r : runners_) r.ms.insert(r.ms.end(), r.now.begin(), r.now.end());
+  drop_the_hopeless();
+  if (round_ + 1 < kRounds) drop_all_but(kGoOn[round_]);
+  is_over_ = ++round_ == kRounds || left() == 1;
 }
 
 std::int64_t Race::bytes() const {

@@ -1,6 +1,7 @@
 // Plans between which the simulator cannot judge for sure, run in turn: the one whose shortest steps are the shortest
-// stays.
-// What a transfer takes from the calls beside it, no time of a call alone can say.
+// stays. What a transfer takes from the calls beside it, no time of a call alone can say.
+// Who began a round ends it, too: where the machine has become faster or slower meanwhile, that says so, and the round
+// is run again.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +32,15 @@ class Race {
  private:
   struct Runner {
     Plan plan;
-    std::vector<double> ms;
+    std::vector<double> ms;   // of rounds that count
+    std::vector<double> now;  // of this one
     bool is_out = false;
     double takes() const;  // of those steps
   };
+  void end_visit();
+  void end_round();
+  bool is_disturbed() const;
+  void count_round();
   std::size_t next() const;
   std::size_t fastest() const;
   void drop_the_hopeless();
@@ -43,8 +49,12 @@ class Race {
 
   std::vector<Runner> runners_;
   std::size_t at_ = 0;
-  int visit_ = 0;  // steps of this one
+  std::size_t first_ = 0;        // who began the round
+  bool is_closing_ = false;      // and runs again to end it
+  std::vector<double> closing_;  // what it takes then
+  int visit_ = 0;                // steps of this one
   int round_ = 0;
+  int repeats_ = 0;
   double total_ms_ = 0;  // of all steps, those that pay for a change included
   int steps_ = 0;
   bool is_over_ = false;

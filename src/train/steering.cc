@@ -301,8 +301,8 @@ bool Steering::wants_times(const Stepper& stepper, const Budget& budget) const {
   // Without a budget no plan depends on times: then levels only want to know what they cost.
   const bool is_curious = setup_.levels && !budget && coming_.empty();
   if (!(is_on(budget) || is_curious) || stepper.steered.times.is_complete()) return false;
-  // One step's times are wanted soon; those of the others undisturbed, since what planning takes would be in them.
-  return stepper.steered.steps >= kColdSteps && (stepper.steered.times.is_empty() || !controller_.is_busy());
+  // The first times of all are wanted soon; others undisturbed, since what planning takes would be in them.
+  return stepper.steered.steps >= kColdSteps && (!stepper.steered.was_timed || !controller_.is_busy());
 }
 
 namespace {
@@ -341,6 +341,15 @@ void Steering::learn(Stepper& stepper, double step_ms, const std::vector<double>
   simulate_step(stepper);
 }
 
+// One step may have met a disk that was busy: each counts as much as all before it.
+void Steering::learn_link(const Link& step) {
+  const auto learn = [&](double measured, double& rate, double guessed) {
+    if (measured > 0) rate = rate == guessed ? measured : (rate + measured) / 2;
+  };
+  learn(step.write_bytes_per_ms, setup_.link.write_bytes_per_ms, guessed_link_.write_bytes_per_ms);
+  learn(step.read_bytes_per_ms, setup_.link.read_bytes_per_ms, guessed_link_.read_bytes_per_ms);
+}
+
 void Steering::after_step(Stepper& stepper, Steppers& steppers, double ms, const std::vector<double>& timed,
                           const Link& link, const Budget& budget) {
   Steered& s = stepper.steered;
@@ -349,20 +358,20 @@ void Steering::after_step(Stepper& stepper, Steppers& steppers, double ms, const
     if (!timed.empty()) learn(stepper, ms, timed);
     return;
   }
-  if (link.write_bytes_per_ms > 0) setup_.link.write_bytes_per_ms = link.write_bytes_per_ms;
-  if (link.read_bytes_per_ms > 0) setup_.link.read_bytes_per_ms = link.read_bytes_per_ms;
+  learn_link(link);
   const bool is_first = s.times.is_empty();
   if (!timed.empty()) {
     learn(stepper, ms, timed);
     stepper.program()->costs.bytes_per_ms = ceilings_of(setup_.device->kind()).bytes_per_second * 1e-3;
   }
   if (s.simulated_ms > 0) s.pace.add(ms / s.simulated_ms);
+  const bool is_disturbed = controller_.is_busy();  // planning takes time from the calls: the step says little
   if (s.race && timed.empty()) {
-    s.race->add(ms);
+    if (!is_disturbed) s.race->add(ms);
     return;
   }
   if (timed.empty()) {
-    if (s.times.is_complete() && drift_.add(ms, s.simulated_ms)) {
+    if (!is_disturbed && s.times.is_complete() && drift_.add(ms, s.simulated_ms)) {
       for (auto& each : steppers) each->steered.times.clear();
     }
     return;

@@ -92,6 +92,7 @@ class Steering {
   PlanAnswer settled(Stepper& stepper, const Budget& budget);
   bool is_outdated(const PlanAnswer& answer, const Stepper& stepper, const Budget& budget) const;
   void learn(Stepper& stepper, double step_ms, const std::vector<double>& timed);
+  void learn_link(const Link& step);
   void simulate_step(Stepper& stepper) const;
   void count_bytes(const Steppers& steppers);
   std::optional<PlanAnswer> next_answer(Steppers& steppers);
