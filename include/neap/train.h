@@ -303,9 +303,10 @@ struct FitReport {
   std::string what;  // "batch" or "length"
   std::int64_t budget_bytes = 0;
   std::int64_t largest = 0;
+  std::int64_t step = 1;               // of which sizes are multiples: parts of a batch, or where lengths vary 16
   std::int64_t split = 1;              // parts that take turns; with split 0 (auto) those that allow the most
   std::int64_t min_budget_bytes = 0;   // that it needs
-  std::int64_t next_bytes = 0;         // that one more would need; 0: the model takes no more
+  std::int64_t next_bytes = 0;         // that `step` more would need; 0: the model takes no more
   std::int64_t outside_bytes = 0;      // that it takes at most beside the budget, in RAM or a file
   std::int64_t store_all_largest = 0;  // with everything stored; 0: none
   double predicted_step_ms = 0;        // of `largest` within the budget

@@ -22,6 +22,7 @@ Json to_json(const FitReport& r, const TrainOptions& o) {
           {"budget_bytes", r.budget_bytes},
           {"find", r.what},
           {"largest", r.largest},
+          {"step", r.step},
           {"split", r.split},
           {"min_budget_bytes", r.min_budget_bytes},
           {"next_bytes", r.next_bytes > 0 ? Json(r.next_bytes) : Json(nullptr)},
@@ -39,10 +40,11 @@ void print_people(const FitReport& r) {
              exact_bytes(r.budget_bytes), r.split > 1 ? fmt::format(", with --split {}", r.split) : "");
   if (r.outside_bytes > 0)
     fmt::print("outside of it    up to {}, in a file or --host-ram\n", human_bytes(r.outside_bytes));
+  const std::string more = fmt::format("{} more", r.step > 1 ? std::to_string(r.step) : "one");
   if (r.next_bytes > 0) {
-    fmt::print("one more         needs {}: {}\n", exact_bytes(r.next_bytes), r.limit);
+    fmt::print("{:<16} needs {}: {}\n", more, exact_bytes(r.next_bytes), r.limit);
   } else {
-    fmt::print("one more         {}\n", r.limit);
+    fmt::print("{:<16} {}\n", more, r.limit);
   }
   fmt::print("all stored       {}\n",
              r.store_all_largest > 0

@@ -4,90 +4,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <functional>
-#include <map>
+#include <bit>
 #include <optional>
+#include <vector>
 
 #include "core/bytes.h"
 #include "neap/error.h"
+#include "train/bisection.h"
 #include "train/budget.h"
+#include "train/data/sequences.h"
+#include "train/parts.h"
 #include "train/setup.h"
 
 namespace neap {
 namespace {
 
 constexpr std::int64_t kMost = 1 << 20;
-
-// The bytes that a size needs, or that it cannot be had at all.
-struct Need {
-  std::int64_t bytes = 0;
-  std::string refusal;  // empty: there is a plan
-};
-
-// Bytes grow nearly in proportion, so the line through two known sizes points at the answer; where it misleads, halves.
-class Bisection {
- public:
-  Bisection(std::int64_t budget, std::int64_t most, std::function<Need(std::int64_t)> need)
-      : budget_(budget), most_(most), need_(std::move(need)), high_(most + 1) {}
-
-  // The largest size that fits; 0: not even 1 does.
-  std::int64_t run(std::int64_t start) {
-    for (std::int64_t size = std::clamp<std::int64_t>(start, 1, most_); low_ + 1 < high_; size = next()) {
-      (fits(size) ? low_ : high_) = size;
-    }
-    return low_;
-  }
-
-  const Need& of(std::int64_t size) {
-    const auto known = known_.find(size);
-    return known != known_.end() ? known->second : known_.emplace(size, need_(size)).first->second;
-  }
-
- private:
-  bool fits(std::int64_t size) {
-    const Need& n = of(size);
-    return n.refusal.empty() && n.bytes <= budget_;
-  }
-
-  std::int64_t next() {
-    ++rounds_;
-    const std::int64_t middle = high_ > most_ ? low_ * 2 : low_ + (high_ - low_) / 2;
-    std::int64_t guess = middle;
-    const bool is_line = rounds_ % 3 != 0 && known_.size() > 1;  // every third time halves, whatever the line says
-    if (is_line) guess = on_the_line().value_or(middle);
-    return std::clamp(guess, low_ + 1, high_ - 1);
-  }
-
-  std::optional<std::int64_t> on_the_line() const {
-    const std::pair<const std::int64_t, Need>* a = nullptr;
-    const std::pair<const std::int64_t, Need>* b = nullptr;
-    for (const auto& each : known_) {  // the two that are nearest to the budget
-      if (!each.second.refusal.empty()) continue;
-      const auto away = [&](const auto* p) { return std::abs(p->second.bytes - budget_); };
-      if (a == nullptr || away(&each) < away(a)) {
-        b = a;
-        a = &each;
-      } else if (b == nullptr || away(&each) < away(b)) {
-        b = &each;
-      }
-    }
-    if (b == nullptr || a->second.bytes == b->second.bytes) return std::nullopt;
-    const double slope =
-        static_cast<double>(a->second.bytes - b->second.bytes) / static_cast<double>(a->first - b->first);
-    if (!(slope > 0)) return std::nullopt;
-    const double guess = static_cast<double>(a->first) + static_cast<double>(budget_ - a->second.bytes) / slope;
-    return static_cast<std::int64_t>(std::clamp(guess, 1.0, static_cast<double>(most_)));
-  }
-
-  std::int64_t budget_;
-  std::int64_t most_;
-  std::function<Need(std::int64_t)> need_;
-  std::map<std::int64_t, Need> known_;
-  std::int64_t low_ = 0;  // fits
-  std::int64_t high_;     // does not
-  int rounds_ = 0;
-};
 
 // A plan within the budget is not wanted, only what the least one needs.
 TrainOptions without_budget(TrainOptions options) {
@@ -96,9 +28,11 @@ TrainOptions without_budget(TrainOptions options) {
   return options;
 }
 
-// Batches that have parts grow by one sample a part.
+// Batches that have parts grow by one sample a part. Varying lengths are padded to buckets: a length between two of
+// them makes a shape of its own, which may need more than the next bucket does.
 std::int64_t unit_of(const TrainOptions& options, const std::string& what) {
-  return what == "batch" ? options.accumulate * options.split : 1;
+  if (what == "batch") return options.accumulate * options.split;
+  return options.lengths == "varying" ? kLengthStep : 1;
 }
 
 TrainOptions with(TrainOptions options, const std::string& what, std::int64_t units) {
@@ -121,8 +55,10 @@ Bisection search_for(const std::shared_ptr<const Model>& model, const TrainOptio
 
 // Some models have one length, whatever is asked for.
 bool has_any_length(const std::shared_ptr<const Model>& model, const TrainOptions& options, std::int64_t longest) {
-  const std::int64_t other = std::max<std::int64_t>(1, longest / 2);
-  return make_setup(model, without_budget(with(options, "length", other))).longest == other;
+  TrainOptions shorter = without_budget(options);
+  shorter.length = std::max<std::int64_t>(1, longest / 2);
+  shorter.lengths = "fixed";
+  return make_setup(model, shorter).longest == shorter.length;
 }
 
 // A number of parts that take turns, and the most that fits with it.
@@ -141,29 +77,117 @@ Found find(const std::shared_ptr<const Model>& model, const TrainOptions& option
   return out;
 }
 
-// --split auto: twice as many parts as long as that brings more. Graphs grow with the parts, and planning with them.
-Found find_split(const std::shared_ptr<const Model>& model, TrainOptions options, const std::string& what,
-                 std::int64_t budget, std::int64_t start) {
-  constexpr std::int64_t kMostParts = 64;
-  options.split = 1;
-  Found best = find(model, options, what, budget, start);
-  while (options.split < kMostParts) {
-    options.split *= 2;
-    try {
-      Found next = find(model, options, what, budget, std::max(best.largest(what), unit_of(options, what)));
-      if (next.largest(what) <= best.largest(what)) break;
-      best = std::move(next);
-    } catch (const UserError&) {  // a batch that cannot be cut so, or a model that cannot
-      break;
+// --split auto: of all numbers of parts the one with which the most fits. Graphs grow with the parts, and planning with
+// them: a number is asked first whether it brings one size more than the best so far, and not even that where a part of
+// as many samples did not fit beside fewer others.
+class SplitSearch {
+ public:
+  SplitSearch(const std::shared_ptr<const Model>& model, TrainOptions options, const std::string& what,
+              std::int64_t budget, std::int64_t start)
+      : model_(model), options_(std::move(options)), what_(what), budget_(budget), best_(whole(start)) {}
+
+  Found run() {
+    what_ == "batch" ? find_batch() : find_length();
+    return std::move(best_);
+  }
+
+ private:
+  static constexpr std::int64_t kMostParts = 64;
+
+  struct Failure {
+    std::int64_t parts = 0;
+    std::int64_t samples = 0;  // of a part
+  };
+
+  Found whole(std::int64_t start) {
+    options_.split = 1;
+    Found out = find(model_, options_, what_, budget_, start);
+    note_failure(out);
+    return out;
+  }
+
+  // Powers of two come close; between them are numbers that waste less of a batch that is not their multiple.
+  void find_batch() {
+    bool was_close = true;
+    std::vector<std::int64_t> close;  // beginnings of such ranges
+    for (std::int64_t parts = 2; parts <= kMostParts; parts *= 2) {
+      const bool is_close = try_parts(parts);
+      if (was_close || is_close) close.push_back(parts / 2);
+      was_close = is_close;
+    }
+    for (const std::int64_t parts : close) try_between(parts, 2 * parts);
+  }
+
+  // The batch is given, and parts divide it.
+  void find_length() {
+    const std::int64_t batch = batch_to_split(model_, options_);
+    for (std::int64_t parts = 2; parts <= std::min(batch, kMostParts); ++parts) {
+      if (batch % parts == 0) try_parts(parts);
     }
   }
-  return best;
-}
+
+  // The middle first: where it fails, most on one side of it need not be asked.
+  void try_between(std::int64_t low, std::int64_t high) {
+    const std::int64_t parts = low + (high - low) / 2;
+    if (parts == low) return;
+    try_parts(parts);
+    try_between(low, parts);
+    try_between(parts, high);
+  }
+
+  // True: this is the best, or so close to it that a number nearby may be.
+  bool try_parts(std::int64_t parts) {
+    options_.split = parts;
+    const std::int64_t wanted = best_.largest(what_) / unit_of(options_, what_) + 1;
+    if (best_.most == kMost || is_hopeless(parts, wanted)) return false;
+    Found next{.options = options_, .search = search_for(model_, options_, what_, budget_, kMost)};
+    try {
+      next.most = next.search.run(wanted, wanted - 1);
+    } catch (const UserError&) {  // a model that cannot be cut so
+      return false;
+    }
+    note_failure(next);
+    const bool is_best = next.most >= wanted;
+    const bool is_close = is_best || next.search.of(wanted).bytes <= budget_ + budget_ / wanted;
+    if (is_best) best_ = std::move(next);
+    return is_close;
+  }
+
+  // For want of bytes, not for another reason.
+  void note_failure(Found& found) {
+    if (found.most == kMost || !found.search.of(found.most + 1).refusal.empty()) return;
+    failures_.push_back({found.options.split, found.most + 1});
+  }
+
+  // What is kept for backward is at least as much with more parts of as many samples.
+  bool is_hopeless(std::int64_t parts, std::int64_t samples) const {
+    if (what_ != "batch") return false;
+    const auto covers = [&](const Failure& f) { return f.parts <= parts && f.samples <= samples; };
+    return std::ranges::any_of(failures_, covers) || is_fine(parts, samples);
+  }
+
+  // Beside powers of two, what can be gained is less than one sample in so many.
+  static bool is_fine(std::int64_t parts, std::int64_t samples) {
+    constexpr std::int64_t kMany = 32;
+    return samples > kMany && !std::has_single_bit(static_cast<std::uint64_t>(parts));
+  }
+
+  std::shared_ptr<const Model> model_;
+  TrainOptions options_;
+  std::string what_;
+  std::int64_t budget_;
+  std::vector<Failure> failures_;
+  Found best_;
+};
 
 FitReport report_on(const std::shared_ptr<const Model>& model, Found& found, const std::string& what,
                     std::int64_t budget) {
   const auto& [options, search, most] = found;
-  FitReport out{.what = what, .budget_bytes = budget, .largest = found.largest(what), .split = options.split};
+  FitReport out{.what = what,
+                .budget_bytes = budget,
+                .largest = found.largest(what),
+                .step = unit_of(options, what),
+                .split = options.split};
   if (most == 0) {
     const PlanReport least = plan_training(model, with(options, what, 1));
     throw DoesNotFit(fmt::format("not even a {} of {} fits into {}: it needs {}, {}", what, unit_of(options, what),
@@ -228,7 +252,8 @@ FitReport fit_training(const std::shared_ptr<const Model>& model, const TrainOpt
         fmt::format("model '{}' takes sequences of {} only; look for a batch", model->name(), base.shape.length));
   }
   const std::int64_t start = what == "batch" ? base.shape.batch : base.shape.length;
-  Found found = is_auto ? find_split(model, options, what, budget, start) : find(model, options, what, budget, start);
+  Found found =
+      is_auto ? SplitSearch(model, options, what, budget, start).run() : find(model, options, what, budget, start);
   FitReport out = report_on(model, found, what, budget);
   TrainOptions stored = options;
   stored.policy = "store-all";

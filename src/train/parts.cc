@@ -19,6 +19,13 @@ std::int64_t budget_of(const TrainOptions& options, std::string_view flag) {
   return budget_in_bytes(options.budget, fmt::format("{} auto", flag));
 }
 
+// Of which all batches of the run are multiples.
+std::int64_t common_batch(const std::shared_ptr<const Model>& model, const TrainOptions& options) {
+  std::int64_t out = 0;
+  for (const StepCount& each : step_batches(options, model->batch())) out = std::gcd(out, each.count);
+  return out;
+}
+
 std::int64_t least_bytes(const std::shared_ptr<const Model>& model, TrainOptions options) {
   options.budget.clear();
   return make_setup(model, options).min_bytes;
@@ -32,9 +39,8 @@ TrainOptions settled(const std::shared_ptr<const Model>& model, TrainOptions opt
   options.*field = 1;
   if (options.budget.empty()) return options;
   const std::int64_t budget = budget_of(options, flag);
-  std::int64_t batch = 0;  // what all batches can be cut into
-  for (const StepCount& each : step_batches(options, model->batch())) batch = std::gcd(batch, each.count);
-  if (field == &TrainOptions::split) batch /= options.accumulate;
+  const std::int64_t batch =
+      field == &TrainOptions::split ? batch_to_split(model, options) : common_batch(model, options);
   TrainOptions each = options;
   std::int64_t least = 0;
   for (std::int64_t parts = 1; parts <= batch; ++parts) {
@@ -50,6 +56,10 @@ TrainOptions settled(const std::shared_ptr<const Model>& model, TrainOptions opt
 }
 
 }  // namespace
+
+std::int64_t batch_to_split(const std::shared_ptr<const Model>& model, const TrainOptions& options) {
+  return common_batch(model, options) / options.accumulate;
+}
 
 TrainOptions with_settled_parts(const std::shared_ptr<const Model>& model, TrainOptions options) {
   if (options.accumulate == 0 && options.split == 0) {

@@ -13,4 +13,7 @@ namespace neap {
 // batch norm forbids parts that the budget needs.
 TrainOptions with_settled_parts(const std::shared_ptr<const Model>& model, TrainOptions options);
 
+// What parts that take turns divide: the batch, or what accumulation leaves of it.
+std::int64_t batch_to_split(const std::shared_ptr<const Model>& model, const TrainOptions& options);
+
 }  // namespace neap

@@ -77,6 +77,27 @@ std::vector<float> losses_padded_to(const char* model, std::int64_t length, cons
   return out;
 }
 
+// A length between two buckets is a shape of its own, and may need more than the next bucket.
+TEST(VaryingLengths, FitMissesNoBucketThatFits) {
+  TrainOptions options = tiny(kLstm);
+  options.lengths = "varying";
+  const auto model = open_model(kLstm);
+  const auto needs = [&](std::int64_t length) {
+    options.length = length;
+    return plan_training(model, options).min_budget_bytes;
+  };
+  for (const std::int64_t length : {16, 48, 80}) {
+    TrainOptions asked = options;
+    asked.budget = std::to_string(needs(length));
+    const FitReport found = fit_training(model, asked, "length");
+    EXPECT_EQ(found.largest % 16, 0);
+    EXPECT_GE(found.largest, length);
+    EXPECT_LE(needs(found.largest), found.budget_bytes);
+    EXPECT_GT(needs(found.largest + 16), found.budget_bytes);
+    EXPECT_EQ(found.next_bytes, needs(found.largest + 16));
+  }
+}
+
 // But for rounding: sums have other parts.
 TEST(VaryingLengths, PaddingChangesNoLoss) {
   constexpr const char* kPlainBert = "bert-mini:layers=2,width=64,heads=2,vocab=64";

@@ -227,15 +227,17 @@ TEST(SplitTraining, FitFindsThePartsThatAllowTheLargestBatch) {
   EXPECT_LE(run(options).summary.peak_bytes, 1 << 20);
 }
 
-// Parts divide the batch, whose size is given: here nothing but the whole.
+// Parts divide the batch, whose size is given.
 TEST(SplitTraining, FitForALengthKeepsTheBatch) {
   TrainOptions options{.model = "gpt-mini:layers=2,width=32,heads=2,vocab=64,context=4096", .batch = 3, .length = 32};
   options.budget = "4MiB";
   options.split = 0;
   const auto model = open_builtin_model(options.model);
-  EXPECT_EQ(fit_training(model, options, "length").split, 1);
+  EXPECT_EQ(fit_training(model, options, "length").split, 3);
   options.batch = 4;
   EXPECT_GT(fit_training(model, options, "length").split, 1);
+  options.batch = 6;  // 4 does not divide it, 6 does
+  EXPECT_EQ(fit_training(model, options, "length").split, 6);
 }
 
 // At the minimum gradients leave the arena, and writes go on behind the first changed weight.
