@@ -220,6 +220,7 @@ namespace {
 constexpr double kLuck = 2;
 // What transfers take from calls beside them, and calls from transfers, the simulator guesses: so far it may be wrong.
 constexpr double kMayBeWrong = 1.1;
+constexpr double kFarBehind = 1.2;  // and no further
 
 PlanningProblem with_luck(PlanningProblem p) {
   p.link.write_bytes_per_ms *= kLuck;
@@ -253,6 +254,7 @@ std::vector<Plan> AdaptivePolicy::candidates(const PlanningProblem& problem, std
   const std::lock_guard lock(mutex_);
   std::vector<Plan> out = best_of_each_kind(problem, budget);
   if (!may_spill_ || agent_.reward().memory > 0 || out.empty()) return out;
+  if (out.size() > 1 && ms_of(out.back(), problem) > kFarBehind * ms_of(out.front(), problem)) out.pop_back();
   std::optional<Plan> rivals[] = {only_spilling(problem, budget, out.front()),
                                   with_faster_link(problem, budget, out.front())};
   for (std::optional<Plan>& rival : rivals) {

@@ -71,6 +71,12 @@ constexpr std::size_t kMostAhead = 16;
 
 }  // namespace
 
+std::int64_t PlanAnswer::bytes() const {
+  std::int64_t out = plan ? own_bytes(*plan) : 0;
+  for (const Plan& each : rivals) out += own_bytes(each);
+  return out;
+}
+
 PlanAnswer answer(const PlanRequest& r) {
   PlanAnswer out{.shape = r.shape, .budget = r.budget, .plan = {}, .rivals = {}, .rounded = r.rounded, .error = {}};
   const double start = thread_ms();
@@ -165,8 +171,8 @@ void Controller::rest() {
 std::int64_t Controller::bytes() {
   const std::lock_guard lock(mutex_);
   std::int64_t out = 0;
-  for (const PlanAnswer& each : answers_) out += each.plan ? own_bytes(*each.plan) : 0;
-  for (const auto& [ticket, each] : ahead_) out += each.plan ? own_bytes(*each.plan) : 0;
+  for (const PlanAnswer& each : answers_) out += each.bytes();
+  for (const auto& [ticket, each] : ahead_) out += each.bytes();
   return out;
 }
 

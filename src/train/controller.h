@@ -50,6 +50,7 @@ struct PlanAnswer {
   std::optional<Rounded> rounded;
   std::string error;
   double planning_ms = 0;
+  std::int64_t bytes() const;  // of its plans
 };
 
 PlanAnswer answer(const PlanRequest& request);

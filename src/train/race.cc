@@ -23,8 +23,9 @@ constexpr int kMostRepeats = 4;  // some machines are never steady
 // As many go on after a round at most: a race of five is over in thirty steps.
 constexpr std::size_t kGoOn[kRounds - 1] = {3, 2};
 
-constexpr double kWorthARace = 1.2;  // of the simulated time of what runs
-constexpr double kAsLong = 0.01;     // of the same: no difference
+constexpr std::size_t kMostEntrants = 4;  // plans take memory
+constexpr double kWorthARace = 1.2;       // of the simulated time of what runs
+constexpr double kAsLong = 0.01;          // of the same: no difference
 
 constexpr std::int64_t kRest = 32;  // steps
 constexpr std::int64_t kMostDoublings = 3;
@@ -102,6 +103,11 @@ double Race::Runner::takes() const {
   return sorted.size() > 2 ? (sorted[0] + sorted[1]) / 2 : sorted[0];
 }
 
+void Race::Runner::drop_out() {
+  is_out = true;
+  plan = {};
+}
+
 double Race::lost_steps() const { return total_ms_ / runners_[fastest()].takes() - steps_; }
 
 std::size_t Race::next() const {
@@ -122,7 +128,9 @@ std::size_t Race::fastest() const {
 
 void Race::drop_the_hopeless() {
   const double best = runners_[fastest()].takes();
-  for (Runner& r : runners_) r.is_out = r.is_out || r.takes() > kHopeless[round_] * best;
+  for (Runner& r : runners_) {
+    if (!r.is_out && r.takes() > kHopeless[round_] * best) r.drop_out();
+  }
 }
 
 std::size_t Race::left() const {
@@ -131,7 +139,7 @@ std::size_t Race::left() const {
 
 void Race::drop_all_but(std::size_t count) {
   const auto takes = [](const Runner& r) { return r.is_out ? -1 : r.takes(); };
-  while (left() > count) std::ranges::max_element(runners_, {}, takes)->is_out = true;
+  while (left() > count) std::ranges::max_element(runners_, {}, takes)->drop_out();
 }
 
 namespace {
@@ -153,23 +161,34 @@ std::vector<std::tuple<Action, std::uint32_t, std::uint32_t>> decided_in(const P
 std::vector<Plan> entrants_of(std::vector<Plan> offered, const Plan& present, std::optional<Plan> former,
                               std::int64_t limit, const std::function<double(const Plan&)>& ms) {
   const bool is_within = present.peak_bytes <= limit;
-  const double most = is_within ? kWorthARace * ms(present) : std::numeric_limits<double>::infinity();
+  const double present_ms = ms(present);
+  const double most = is_within ? kWorthARace * present_ms : std::numeric_limits<double>::infinity();
   std::vector<Plan> out;
-  const auto is_like = [&](const Plan& a, const Plan& b) {
-    return a == b || (std::abs(ms(a) - ms(b)) <= kAsLong * ms(b) && decided_in(a) == decided_in(b));
+  std::vector<double> takes;  // each of them
+  const auto is_like = [](const Plan& a, double a_ms, const Plan& b, double b_ms) {
+    return a == b || (std::abs(a_ms - b_ms) <= kAsLong * b_ms && decided_in(a) == decided_in(b));
   };
-  const auto enter = [&](Plan plan, bool is_sure) {
-    if (plan.peak_bytes > limit || (!is_sure && ms(plan) > most)) return;
-    if (std::ranges::none_of(out, [&](const Plan& each) { return is_like(plan, each); }))
-      out.push_back(std::move(plan));
+  const auto enter = [&](Plan plan, double plan_ms, bool is_sure) {
+    if (out.size() == kMostEntrants || plan.peak_bytes > limit || (!is_sure && plan_ms > most)) return;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      if (is_like(plan, plan_ms, out[i], takes[i])) return;
+    }
+    out.push_back(std::move(plan));
+    takes.push_back(plan_ms);
   };
+  std::stable_partition(offered.begin() + 1, offered.end(), [](const Plan& p) { return !p.slots.empty(); });
   for (std::size_t i = 0; i < offered.size(); ++i) {
-    if (is_within && is_like(offered[i], present)) continue;
+    const double offered_ms = ms(offered[i]);
+    if (is_within && is_like(offered[i], offered_ms, present, present_ms)) continue;
+    if (out.size() + 1 == kMostEntrants && is_within) break;  // the last place is that of what runs
     const bool spills = !offered[i].slots.empty();
-    enter(std::move(offered[i]), i > 0 && spills);
+    enter(std::move(offered[i]), offered_ms, i > 0 && spills);
   }
-  enter(present, true);
-  if (former) enter(std::move(*former), false);
+  enter(present, present_ms, true);
+  if (former) {
+    const double former_ms = ms(*former);
+    enter(std::move(*former), former_ms, false);
+  }
   return out;
 }
 

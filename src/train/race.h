@@ -36,6 +36,7 @@ class Race {
     std::vector<double> now;  // of this one
     bool is_out = false;
     double takes() const;  // of those steps
+    void drop_out();       // its plan takes no memory any more
   };
   void end_visit();
   void end_round();
@@ -64,7 +65,8 @@ class Race {
 // Who runs within `limit` bytes, the first to begin: the plan that is offered, its rivals, what runs now, so that no
 // new plan stays that is slower in fact, and what ran before. Not what the simulator (`ms`) calls much worse than what
 // runs now, since that is no matter of noise; but about the link it may be wrong, so rivals that spill do. Of plans
-// that decide the same and take as long by the simulator one runs: what runs now, if it is one of them.
+// that decide the same and take as long by the simulator one runs: what runs now, if it is one of them. Four at most:
+// those that spill before those that do not, what ran before last.
 std::vector<Plan> entrants_of(std::vector<Plan> offered, const Plan& present, std::optional<Plan> former,
                               std::int64_t limit, const std::function<double(const Plan&)>& ms);
 

@@ -163,7 +163,7 @@ void Steering::count_bytes(const Steppers& steppers) {
     out += static_cast<std::int64_t>(s.guessed.ms.size() * (sizeof(double) + sizeof(std::int64_t)));
     for (const auto& [budget, plan] : s.kept) out += own_bytes(plan);
   }
-  for (const PlanAnswer& each : put_off_) out += own_bytes(*each.plan);
+  for (const PlanAnswer& each : put_off_) out += each.bytes();
   bytes_ = std::max(bytes_, out);
 }
 

@@ -19,7 +19,9 @@ std::optional<PlanAnswer> Steering::next_answer(Steppers& steppers) {
 }
 
 // Until the next race may be; then the newest counts.
+// Its rivals, or such as are like them, have raced before.
 void Steering::put_off(PlanAnswer answer) {
+  answer.rivals.clear();
   std::erase_if(put_off_, [&](const PlanAnswer& each) { return each.shape == answer.shape; });
   answer.planning_ms = 0;  // it has been counted
   put_off_.push_back(std::move(answer));
