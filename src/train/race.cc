@@ -17,8 +17,8 @@ constexpr int kVisit = 3;  // steps in a row; the first one pays for the change
 constexpr double kHopeless[kRounds] = {1.1, 1.05, 1.03};
 
 // Between its two visits in a round a runner takes as long, or the machine is not what it was.
-constexpr double kSteady = 1.08;
-constexpr int kMostRepeats = 4;  // some machines are never steady
+constexpr double kSteady = 1.12;
+constexpr int kMostRepeats = 2;  // a burst begins and ends; some machines are never steady
 
 // As many go on after a round at most: a race of five is over in thirty steps.
 constexpr std::size_t kGoOn[kRounds - 1] = {3, 2};

@@ -129,7 +129,7 @@ TEST(Race, OnAMachineThatIsNeverSteadyItEnds) {
   std::uniform_real_distribution<double> pace(1, 3);
   int steps = 0;
   for (; !race.is_over(); ++steps) race.add(100 * pace(random));
-  EXPECT_LE(steps, 3 + 7 * 6);
+  EXPECT_LE(steps, 3 + 5 * 6);
 }
 
 TEST(Race, OneDisturbedStepEndsNoRace) {

@@ -9,7 +9,9 @@ namespace {
 
 // Where twice as many parts bring nothing, since the batch is no multiple of them, others still may.
 TEST(FitSearch, TriesNumbersOfPartsBehindOneThatBringsNothing) {
-  TrainOptions options{.model = "resnet20", .image = 16};
+  TrainOptions options;
+  options.model = "resnet20";
+  options.image = 16;
   options.budget = "6MiB";
   const auto model = open_builtin_model(options.model);
   const auto largest = [&](std::int64_t split) {
