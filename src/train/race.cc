@@ -23,9 +23,9 @@ constexpr int kMostRepeats = 2;  // a burst begins and ends; some machines are n
 // As many go on after a round at most: a race of five is over in thirty steps.
 constexpr std::size_t kGoOn[kRounds - 1] = {3, 2};
 
-constexpr std::size_t kMostEntrants = 4;  // plans take memory
-constexpr double kWorthARace = 1.2;       // of the simulated time of what runs
-constexpr double kAsLong = 0.01;          // of the same: no difference
+constexpr std::size_t kMostEntrants = 4;
+constexpr double kWorthARace = 1.2;  // of the simulated time of what runs
+constexpr double kAsLong = 0.01;     // of the same: no difference
 
 constexpr std::int64_t kRest = 32;  // steps
 constexpr std::int64_t kMostDoublings = 3;
@@ -159,12 +159,13 @@ std::vector<std::tuple<Action, std::uint32_t, std::uint32_t>> decided_in(const P
 }  // namespace
 
 std::vector<Plan> entrants_of(std::vector<Plan> offered, const Plan& present, std::optional<Plan> former,
-                              std::int64_t limit, const std::function<double(const Plan&)>& ms) {
+                              std::int64_t limit, const std::function<double(const Plan&)>& ms, std::int64_t room) {
   const bool is_within = present.peak_bytes <= limit;
   const double present_ms = ms(present);
   const double most = is_within ? kWorthARace * present_ms : std::numeric_limits<double>::infinity();
   std::vector<Plan> out;
-  std::vector<double> takes;  // each of them
+  std::vector<double> takes;                    // each of them
+  std::int64_t bytes = 2 * own_bytes(present);  // it and the one that is offered have their place
   const auto is_like = [](const Plan& a, double a_ms, const Plan& b, double b_ms) {
     return a == b || (std::abs(a_ms - b_ms) <= kAsLong * b_ms && decided_in(a) == decided_in(b));
   };
@@ -180,12 +181,13 @@ std::vector<Plan> entrants_of(std::vector<Plan> offered, const Plan& present, st
   for (std::size_t i = 0; i < offered.size(); ++i) {
     const double offered_ms = ms(offered[i]);
     if (is_within && is_like(offered[i], offered_ms, present, present_ms)) continue;
+    if (!out.empty() && (bytes += own_bytes(offered[i])) > room) break;
     if (out.size() + 1 == kMostEntrants && is_within) break;  // the last place is that of what runs
     const bool spills = !offered[i].slots.empty();
     enter(std::move(offered[i]), offered_ms, i > 0 && spills);
   }
   enter(present, present_ms, true);
-  if (former) {
+  if (former && bytes + own_bytes(*former) <= room) {
     const double former_ms = ms(*former);
     enter(std::move(*former), former_ms, false);
   }

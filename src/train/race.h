@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -65,10 +66,12 @@ class Race {
 // Who runs within `limit` bytes, the first to begin: the plan that is offered, its rivals, what runs now, so that no
 // new plan stays that is slower in fact, and what ran before. Not what the simulator (`ms`) calls much worse than what
 // runs now, since that is no matter of noise; but about the link it may be wrong, so rivals that spill do. Of plans
-// that decide the same and take as long by the simulator one runs: what runs now, if it is one of them. Four at most:
-// those that spill before those that do not, what ran before last.
+// that decide the same and take as long by the simulator one runs: what runs now, if it is one of them. Four at most,
+// and fewer where they themselves would take more than `room`: those that spill before those that do not, what ran
+// before last.
 std::vector<Plan> entrants_of(std::vector<Plan> offered, const Plan& present, std::optional<Plan> former,
-                              std::int64_t limit, const std::function<double(const Plan&)>& ms);
+                              std::int64_t limit, const std::function<double(const Plan&)>& ms,
+                              std::int64_t room = std::numeric_limits<std::int64_t>::max());
 
 // From one race to the next: until what the last one has cost is a hundredth of the steps, and longer every time, since
 // machines that are never quiet would race without end.

@@ -4,6 +4,8 @@
 
 #include <random>
 
+#include "train/rounded.h"
+
 namespace neap {
 namespace {
 
@@ -180,6 +182,23 @@ TEST(Race, WhatTheSimulatorCallsMuchWorseDoesNotRun) {
   EXPECT_EQ(bytes({plan_of(100)}, std::nullopt), (Bytes{100})) << "each once";
   EXPECT_EQ(bytes({plan_of(80)}, std::nullopt, 90), (Bytes{80})) << "what runs is too large by now";
   EXPECT_EQ(bytes({plan_of(80), plan_of(89)}, plan_of(95), 90), (Bytes{80, 89}));
+}
+
+TEST(Race, TakesNoMoreMemoryThanItHas) {
+  const auto ms = [](const Plan& p) { return static_cast<double>(p.peak_bytes); };
+  const auto plan = [](std::int64_t bytes) {
+    Plan out = plan_of(bytes);
+    out.blocks.resize(10);
+    return out;
+  };
+  const std::int64_t each = own_bytes(plan(100));
+  const auto count = [&](std::int64_t room) {
+    return entrants_of({plan(90), plan(91), plan(92)}, plan(100), plan(95), 1000, ms, room).size();
+  };
+  EXPECT_EQ(count(0), 2U) << "what is offered and what runs have their place";
+  EXPECT_EQ(count(3 * each), 3U);
+  EXPECT_EQ(count(4 * each), 4U);
+  EXPECT_EQ(count(9 * each), 4U);
 }
 
 TEST(Race, RestsGrowLongerAndEndWithWhatRaced) {

@@ -31,8 +31,9 @@ void Steering::start_race(Stepper& stepper, PlanAnswer answer, std::int64_t limi
   std::vector<Plan> offered = std::move(answer.rivals);
   offered.insert(offered.begin(), std::move(*answer.plan));
   const auto ms = [&](const Plan& p) { return simulate(p, stepper.program()->costs, setup_.link).ms; };
-  std::vector<Plan> plans =
-      entrants_of(std::move(offered), stepper.plan(), std::exchange(stepper.steered.former, std::nullopt), limit, ms);
+  constexpr std::int64_t kShare = 128;  // of the budget: all of steering shall take no more than a hundredth
+  std::vector<Plan> plans = entrants_of(std::move(offered), stepper.plan(),
+                                        std::exchange(stepper.steered.former, std::nullopt), limit, ms, limit / kShare);
   if (plans.front() == stepper.plan()) {
     stepper.steered.planned_for = budget.value_or(kNoBudget);
   } else {
