@@ -20,7 +20,7 @@ constexpr double kHopeless[kRounds] = {1.1, 1.05, 1.03};
 constexpr double kSteady = 1.12;
 constexpr int kMostRepeats = 2;  // a burst begins and ends; some machines are never steady
 
-// As many go on after a round at most: a race of five is over in thirty steps.
+// As many go on after a round at most: a race of four is over in thirty steps.
 constexpr std::size_t kGoOn[kRounds - 1] = {3, 2};
 
 constexpr std::size_t kMostEntrants = 4;
